@@ -1,0 +1,282 @@
+"""Values that pass between layers: frozen, plain, and named after what the field calls them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+SEVERITIES = ("critical", "warning", "note")
+CONFIDENCES = ("measured", "derived", "modelled", "suspected")
+SEGMENTS = ("queue", "prefill", "decode", "network", "client", "none")
+
+
+# --- reader -> store ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A record that could not be read. ``excerpt`` must already be free of prompt text."""
+
+    record: int
+    reason: str
+    excerpt: str = ""
+    byte_offset: int | None = None
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Where reading goes on when a file has grown since.
+
+    ``offset``/``records``: bytes and records that are read for good. ``provisional``: records whose
+    request rows may still change; the store removes those rows before it appends the tail.
+    ``state``: the reader's own JSON-able memory (open requests).
+    """
+
+    offset: int
+    records: int
+    provisional: tuple[int, ...] = ()
+    state: Any = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a reader yields, again and again: rows, and an account of every record behind them."""
+
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    records: int = 0
+    used: int = 0
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    assumed: tuple[str, ...] = ()
+    resume: Resume | None = None
+
+
+# --- analyses -> runbook -> report -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number of a finding and the SQL that gave it. ``value`` is raw, in ``unit``."""
+
+    label: str
+    value: float | int | str | None
+    unit: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Action:
+    """What to do, who does it, and what to expect from it."""
+
+    do: str
+    owner: str
+    expect: str
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """When a finding counts as fixed: ``metric op value unit``; ``sql`` gives the metric."""
+
+    metric: str
+    op: str
+    value: float
+    unit: str
+    sql: str = ""
+
+
+@dataclass(frozen=True)
+class Magnitude:
+    """The one size of a finding: ``value`` ``unit``, of what."""
+
+    value: float
+    unit: str
+    of: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim with its proof. ``coverage`` is the share of requests in scope with the inputs."""
+
+    rule: str
+    severity: str
+    segment: str
+    title: str
+    requests: int
+    magnitude: Magnitude
+    share: float
+    confidence: str
+    coverage: float
+    cost_usd: str | None = None
+    where: str | None = None
+    window: tuple[int, int] | None = None
+    evidence: tuple[Evidence, ...] = ()
+    actions: tuple[Action, ...] = ()
+    done_when: tuple[Criterion, ...] = ()
+    examples: tuple[str, ...] = ()
+    symptom: str = ""
+    cause: str = ""
+    contradicts: str = ""
+    how_computed: str = ""
+    record_it: str = ""
+
+
+@dataclass(frozen=True)
+class Clear:
+    """A rule whose inputs were there and that found nothing."""
+
+    rule: str
+    coverage: float
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An input that a rule lacks, and how to record it."""
+
+    input: str
+    how: str
+
+
+@dataclass(frozen=True)
+class CannotSay:
+    """A rule that could not look. Never to be shown as healthy."""
+
+    rule: str
+    missing: tuple[Missing, ...]
+    coverage: float
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Every rule's outcome, each in exactly one of the three lists."""
+
+    found: tuple[Finding, ...] = ()
+    clear: tuple[Clear, ...] = ()
+    cannot_say: tuple[CannotSay, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of one command: ``kind`` names the published row schema (``analyze.latency``)."""
+
+    kind: str
+    rows: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Series:
+    """Aggregated points for one chart, never raw rows. ``rows`` share the keys ``x`` and ``y``."""
+
+    title: str
+    x: str
+    y: str
+    unit: str
+    group: str | None
+    rows: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything the report shows; printers add nothing of their own."""
+
+    title: str
+    verdict: str
+    window: tuple[int, int] | None
+    requests: int
+    findings: Findings
+    segments: Table
+    timeline: Series
+    slowest: tuple[dict[str, Any], ...]
+    sources: Table
+    notes: tuple[str, ...]
+    version: str
+
+
+@dataclass(frozen=True)
+class FileRead:
+    """What ingest did with one file. ``outcome``: read, grown, replaced, known, unrecognised."""
+
+    path: str
+    outcome: str
+    reader: str | None = None
+    record_unit: str = "record"
+    records: int = 0
+    used: int = 0
+    ignored: int = 0
+    problems: int = 0
+    rows: int = 0
+    first_ns: int | None = None
+    last_ns: int | None = None
+    bytes: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class IngestResult:
+    """What was read, what was not, what was assumed, and what to run next."""
+
+    db: str
+    files: tuple[FileRead, ...]
+    problems: tuple[dict[str, Any], ...]
+    assumed: tuple[tuple[str, str], ...]
+    next_command: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar of a request's waterfall, in ns from the request's start."""
+
+    vantage: str
+    label: str
+    start_ns: int
+    dur_ns: int
+    grade: str
+    segment: str
+
+
+@dataclass(frozen=True)
+class RequestView:
+    """One request over all vantages: facts, waterfall, tokens and the records it came from."""
+
+    id: str
+    facts: tuple[tuple[str, str], ...]
+    e2e_ns: int | None
+    ttft_ns: int | None
+    bars: tuple[Bar, ...]
+    segments: tuple[dict[str, Any], ...]
+    tokens: tuple[tuple[str, int | None], ...]
+    records: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One rule: its outcome in this case and the play behind it."""
+
+    rule: str
+    title: str
+    outcome: Finding | Clear | CannotSay
+    others: tuple[Finding, ...]
+    claims: str
+    fires_when: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a case holds and what cannot be said yet."""
+
+    db: str
+    sources: Table
+    coverage: Table
+    problems: Table
+    assumed: tuple[tuple[str, str], ...]
+    cannot_say: tuple[CannotSay, ...]
+    requests: int
+    window: tuple[int, int] | None

@@ -1,0 +1,61 @@
+"""Lists the readers by looking at this folder, and picks one for a file by its content."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from functools import cache
+
+import analyzer.readers
+from analyzer.errors import AnalyzerError
+from analyzer.readers._file import Head
+from analyzer.readers._reader import Claim, Reader
+
+
+@cache
+def all_readers() -> dict[str, Reader]:
+    """Name -> reader, for every module of this folder that does not start with ``_``."""
+    names = sorted(
+        module.name
+        for module in pkgutil.iter_modules(analyzer.readers.__path__)
+        if not module.name.startswith("_")
+    )
+    return {name: _load(name) for name in names}
+
+
+def _load(name: str) -> Reader:
+    module = importlib.import_module(f"analyzer.readers.{name}")
+    return dataclasses.replace(module.READER, name=name)
+
+
+def reader_named(name: str) -> Reader:
+    """The reader the user forces; an unknown name lists the known ones."""
+    readers = all_readers()
+    if name not in readers:
+        raise AnalyzerError(f"no reader named {name!r}", f"known: {', '.join(readers)}")
+    return readers[name]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pick:
+    """The reader for a file, or why there is none: the closest one and what spoke against it."""
+
+    reader: Reader | None
+    closest: Reader | None = None
+    why: str = ""
+
+
+def pick(head: Head) -> Pick:
+    """Recognise a file by content. Two readers that both claim it are named, never guessed at."""
+    claims: list[tuple[Claim, Reader]] = [(r.probe(head), r) for r in all_readers().values()]
+    sure = [reader for claim, reader in claims if claim.sure]
+    if len(sure) == 1:
+        return Pick(sure[0])
+    if sure:
+        names = " and ".join(reader.name for reader in sure)
+        return Pick(None, sure[0], f"claimed by {names}; choose with --reader NAME")
+    best, reader = max(claims, key=lambda pair: (pair[0].score, pair[1].name))
+    if best.score <= 0:
+        return Pick(None, None, "no reader knows anything like it")
+    return Pick(None, reader, best.why)
