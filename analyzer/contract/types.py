@@ -280,3 +280,14 @@ class Status:
     cannot_say: tuple[CannotSay, ...]
     requests: int
     window: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What part of a case to look at. The window is half-open, in ns since the epoch, UTC."""
+
+    since_ns: int | None = None
+    until_ns: int | None = None
+    model: str | None = None
+    route: str | None = None
+    session: str | None = None

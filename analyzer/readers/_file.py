@@ -56,6 +56,8 @@ class InputFile:
         self.name = name
         """Path shown to people: relative to the ingest argument."""
         self.cut: str | None = None
+        self.position = 0
+        """Bytes of the file as it lies on disk that were read so far; for progress only."""
 
     @cached_property
     def container(self) -> str:
@@ -72,6 +74,7 @@ class InputFile:
             with self.path.open("rb") as stream:
                 stream.seek(offset)
                 while block := stream.read(size):
+                    self.position = stream.tell()
                     yield block
             return
         skip = offset
@@ -90,6 +93,7 @@ class InputFile:
         try:
             with self.path.open("rb") as stream:
                 while data := stream.read(size // 4):
+                    self.position = stream.tell()
                     while data:
                         if step.eof:
                             if not data.strip(b"\0"):
@@ -113,7 +117,8 @@ class InputFile:
         fresh = True
         try:
             with self.path.open("rb") as stream:
-                while data := stream.read(min(size // 4, 128 * 1024)):
+                while data := stream.read(min(size // 4, 16 * 1024)):
+                    self.position = stream.tell()
                     while data:
                         if step.eof:
                             step, fresh = zstandard.ZstdDecompressor().decompressobj(), True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
@@ -35,7 +36,7 @@ class Skip(Exception):  # noqa: N818 - control flow, not an error
     """Raised by ``take``: this record is known to carry nothing; the reason is from a short list."""
 
 
-class Bad(Exception):  # noqa: N818
+class Bad(ValueError):  # noqa: N818
     """Raised by ``take``: this record cannot be read; says why and what to do."""
 
 
@@ -115,6 +116,20 @@ def read_jsonl(
             tuple(sorted(sink.assumed)),
             Resume(end, done, provisional),
         )
+
+
+def usd(value: str | float | None) -> Decimal | None:
+    """Money as DECIMAL(18,9); raises :class:`Bad` where it is no amount."""
+    if value is None:
+        return None
+    try:
+        amount = Decimal(str(value))
+        exact = amount.quantize(Decimal("1e-9"))
+    except InvalidOperation:
+        raise Bad(f"{value!r} is no amount of money") from None
+    if not amount.is_finite() or abs(exact) >= Decimal("1e9"):
+        raise Bad(f"{value!r} is no amount of money")
+    return exact
 
 
 def _object(text: bytes) -> dict[str, Any]:

@@ -1,0 +1,112 @@
+-- Every request once: what it is, how large, how it ended, as all vantages together know it.
+-- Filters of the command line apply here, and so to everything that follows.
+-- grain:   one row a request (attempt)
+-- needs:   resolve_instance, resolve_told, request
+-- param:   since_ns = NULL    -- only requests that start at or after
+-- param:   until_ns = NULL    -- only requests that start before
+-- param:   model = NULL       -- only this model
+-- param:   route = NULL       -- only this route
+-- param:   session = NULL     -- only this session
+-- returns: request_key BIGINT               -- the request
+-- returns: id VARCHAR                       -- the id people see
+-- returns: operation_id VARCHAR             -- one user intent over its retries
+-- returns: attempt BIGINT                   -- attempt, from 1
+-- returns: session_id VARCHAR               -- conversation
+-- returns: turn BIGINT                      -- turn of it
+-- returns: route VARCHAR                    -- path taken
+-- returns: model VARCHAR                    -- model
+-- returns: provider VARCHAR                 -- vendor
+-- returns: deployment VARCHAR               -- engine instance
+-- returns: start_ns BIGINT                  -- start at the outermost vantage that tells it, ns UTC
+-- returns: vantages BIGINT                  -- vantages that tell it
+-- returns: outer_vantage VARCHAR            -- outermost of them
+-- returns: inner_vantage VARCHAR            -- innermost of them
+-- returns: input_fresh_tokens BIGINT        -- prompt tokens outside any cache
+-- returns: cache_read_tokens BIGINT         -- prompt tokens read from a cache; NULL = not told
+-- returns: cache_write_tokens BIGINT        -- prompt tokens written to a cache
+-- returns: input_tokens BIGINT              -- context size: all prompt tokens
+-- returns: output_visible_tokens BIGINT     -- output the user sees
+-- returns: output_reasoning_tokens BIGINT   -- output spent on reasoning
+-- returns: output_tokens BIGINT             -- both
+-- returns: max_output_tokens BIGINT         -- limit asked for
+-- returns: streamed BOOLEAN                 -- answered as a stream
+-- returns: status BIGINT                    -- HTTP status, outermost
+-- returns: error VARCHAR                    -- error class, outermost
+-- returns: finish_reason VARCHAR            -- how it ended
+-- returns: has_id BOOLEAN                   -- any source gave it an id
+WITH told AS (
+  SELECT
+    i.request_key, i.row_id, t.vantage_rank, t.own_id, t.answer_id, t.output_tokens,
+    t.start_ns AS wall_ns, t.vantage_rank * 1000000000000000 + t.source_id AS outer_order,
+    -- The buckets of one prompt come from one source: the one that tells most of them.
+    CASE WHEN r.input_fresh_tokens IS NULL THEN 100 ELSE 0 END
+      + CASE WHEN r.cache_read_tokens IS NULL THEN 10 ELSE 0 END + t.vantage_rank AS input_order,
+    CASE WHEN t.output_tokens IS NULL THEN 100 ELSE 0 END
+      + CASE WHEN r.output_reasoning_tokens IS NULL THEN 10 ELSE 0 END + t.vantage_rank
+      AS output_order,
+    r.*
+  FROM resolve_instance AS i
+  JOIN resolve_told AS t ON i.row_id = t.row_id
+  JOIN request AS r
+    ON t.source_id = r.source_id AND t.record = r.record AND t.vantage = r.vantage
+),
+picked AS (
+  SELECT
+    *,
+    row_number() OVER (PARTITION BY request_key ORDER BY input_order, row_id) AS input_pick,
+    row_number() OVER (PARTITION BY request_key ORDER BY output_order, row_id) AS output_pick
+  FROM told
+),
+merged AS (
+  SELECT
+    request_key,
+    coalesce(
+      min_by(request_id, outer_order) FILTER (WHERE request_id IS NOT NULL),
+      min_by(response_id, outer_order) FILTER (WHERE response_id IS NOT NULL),
+      concat('#', CAST(request_key AS VARCHAR))
+    ) AS id,
+    min_by(operation_id, outer_order) FILTER (WHERE operation_id IS NOT NULL) AS operation_id,
+    min_by(attempt, outer_order) FILTER (WHERE attempt IS NOT NULL) AS attempt,
+    min_by(session_id, outer_order) FILTER (WHERE session_id IS NOT NULL) AS session_id,
+    min_by(turn, outer_order) FILTER (WHERE turn IS NOT NULL) AS turn,
+    min_by(route, outer_order) FILTER (WHERE route IS NOT NULL) AS route,
+    min_by(model, outer_order) FILTER (WHERE model IS NOT NULL) AS model,
+    min_by(provider, outer_order) FILTER (WHERE provider IS NOT NULL) AS provider,
+    min_by(deployment, outer_order) FILTER (WHERE deployment IS NOT NULL) AS deployment,
+    min_by(wall_ns, outer_order) FILTER (WHERE wall_ns IS NOT NULL) AS start_ns,
+    count(DISTINCT vantage) AS vantages,
+    min_by(vantage, outer_order) AS outer_vantage,
+    max_by(vantage, outer_order) AS inner_vantage,
+    max(CASE WHEN input_pick = 1 THEN input_fresh_tokens END) AS input_fresh_tokens,
+    max(CASE WHEN input_pick = 1 THEN cache_read_tokens END) AS cache_read_tokens,
+    max(CASE WHEN input_pick = 1 AND (cache_write_short_tokens IS NOT NULL
+      OR cache_write_long_tokens IS NOT NULL OR cache_write_unknown_tokens IS NOT NULL)
+      THEN coalesce(cache_write_short_tokens, 0) + coalesce(cache_write_long_tokens, 0)
+        + coalesce(cache_write_unknown_tokens, 0) END) AS cache_write_tokens,
+    max(CASE WHEN output_pick = 1 THEN output_visible_tokens END) AS output_visible_tokens,
+    max(CASE WHEN output_pick = 1 THEN output_reasoning_tokens END) AS output_reasoning_tokens,
+    max(CASE WHEN output_pick = 1 THEN output_tokens END) AS output_tokens,
+    min_by(max_output_tokens, outer_order) FILTER (WHERE max_output_tokens IS NOT NULL)
+      AS max_output_tokens,
+    min_by(streamed, outer_order) FILTER (WHERE streamed IS NOT NULL) AS streamed,
+    min_by(status, outer_order) FILTER (WHERE status IS NOT NULL) AS status,
+    min_by(error, outer_order) FILTER (WHERE error IS NOT NULL) AS error,
+    min_by(finish_reason, outer_order) FILTER (WHERE finish_reason IS NOT NULL) AS finish_reason,
+    count(own_id) + count(answer_id) > 0 AS has_id
+  FROM picked
+  GROUP BY request_key
+)
+SELECT
+  request_key, id, operation_id, attempt, session_id, turn, route, model, provider, deployment,
+  start_ns, vantages, outer_vantage, inner_vantage, input_fresh_tokens, cache_read_tokens,
+  cache_write_tokens,
+  input_fresh_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)
+    AS input_tokens,
+  output_visible_tokens, output_reasoning_tokens, output_tokens, max_output_tokens, streamed,
+  status, error, finish_reason, has_id
+FROM merged
+WHERE ($since_ns IS NULL OR start_ns >= $since_ns)
+  AND ($until_ns IS NULL OR start_ns < $until_ns)
+  AND ($model IS NULL OR model = $model)
+  AND ($route IS NULL OR route = $route)
+  AND ($session IS NULL OR session_id = $session)

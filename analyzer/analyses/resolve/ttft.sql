@@ -1,0 +1,68 @@
+-- Every TTFT that is told, held against what the stream itself shows: a role chunk is no token, and
+-- the first visible token is not the first one when reasoning came before. Engines count tokens and
+-- are not suspected.
+-- grain:   one row a request row that tells a TTFT
+-- needs:   resolve_instance, resolve_told, resolve_vantage, request
+-- param:   near_ns = 100000000    -- within this the value is the milestone (or within 10 % of it)
+-- param:   tolerance_ns = 5000000 -- engine and front end read two clocks of one machine
+-- param:   apart_ns = 20000000    -- closer than this to the true first token is no misreading
+-- returns: request_key BIGINT     -- the request
+-- returns: row_id BIGINT          -- row that tells it
+-- returns: vantage VARCHAR        -- whose value it is
+-- returns: ttft_ns BIGINT         -- the value, ns
+-- returns: stream_ttft_ns BIGINT  -- the true one where a stream shows it, else the server's, ns
+-- returns: reading VARCHAR        -- true, role, visible, early (before the server's own), or unchecked
+-- returns: error_ns BIGINT        -- told minus true, ns
+WITH shown AS (
+  SELECT
+    request_key, first_role_ns, first_reasoning_ns, first_content_ns,
+    CASE
+      WHEN first_reasoning_ns IS NULL THEN first_content_ns
+      WHEN first_content_ns IS NULL THEN first_reasoning_ns
+      ELSE least(first_reasoning_ns, first_content_ns)
+    END AS first_token_ns
+  FROM resolve_vantage
+  WHERE vantage = 'client' AND timing = 'stream'
+),
+served AS (
+  SELECT request_key, ttft_ns AS server_ttft_ns FROM resolve_vantage WHERE vantage = 'engine'
+),
+told AS (
+  SELECT
+    i.request_key, t.row_id, t.vantage, r.ttft_ns, r.timing,
+    s.first_role_ns, s.first_content_ns, s.first_reasoning_ns, s.first_token_ns,
+    e.server_ttft_ns,
+    abs(r.ttft_ns - s.first_token_ns) AS off_true_ns,
+    abs(r.ttft_ns - s.first_role_ns) AS off_role_ns,
+    abs(r.ttft_ns - s.first_content_ns) AS off_visible_ns
+  FROM resolve_instance AS i
+  JOIN resolve_told AS t ON i.row_id = t.row_id
+  JOIN request AS r
+    ON t.source_id = r.source_id AND t.record = r.record AND t.vantage = r.vantage
+  LEFT JOIN shown AS s ON i.request_key = s.request_key
+  LEFT JOIN served AS e ON i.request_key = e.request_key
+  WHERE r.ttft_ns IS NOT NULL
+),
+judged AS (
+  SELECT
+    *,
+    CASE
+      WHEN timing = 'stream' OR vantage = 'engine' THEN 'true'
+      WHEN ttft_ns < server_ttft_ns - $tolerance_ns THEN 'early'
+      WHEN first_token_ns IS NULL THEN 'unchecked'
+      WHEN off_true_ns <= greatest($apart_ns, first_token_ns / 20) THEN 'true'
+      WHEN first_role_ns < first_token_ns AND off_role_ns < off_true_ns
+        AND off_role_ns <= greatest($near_ns, first_role_ns / 10) THEN 'role'
+      WHEN first_reasoning_ns < first_content_ns AND off_visible_ns < off_true_ns
+        AND off_visible_ns <= greatest($near_ns, first_content_ns / 10) THEN 'visible'
+      ELSE 'true'
+    END AS reading
+  FROM told
+)
+SELECT
+  request_key, row_id, vantage, ttft_ns,
+  coalesce(first_token_ns, CASE WHEN reading = 'early' THEN server_ttft_ns END) AS stream_ttft_ns,
+  reading,
+  ttft_ns - coalesce(first_token_ns, CASE WHEN reading = 'early' THEN server_ttft_ns END)
+    AS error_ns
+FROM judged

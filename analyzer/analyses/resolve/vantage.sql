@@ -1,0 +1,61 @@
+-- One request as one vantage tells it, completed over that vantage's sources.
+-- grain:   one row a request and vantage
+-- needs:   resolve_instance, resolve_told, request
+-- returns: request_key BIGINT           -- the request
+-- returns: vantage VARCHAR              -- client, gateway, provider or engine
+-- returns: vantage_rank INTEGER         -- 1 outermost to 4 innermost
+-- returns: rows_told BIGINT             -- source rows behind it
+-- returns: timing VARCHAR               -- stream, stated or stamps: the best any of them has
+-- returns: start_ns BIGINT              -- start on that vantage's clock, ns
+-- returns: hold_ns BIGINT               -- client wait before sending, ns
+-- returns: queue_ns BIGINT              -- wait for the model server, ns
+-- returns: load_ns BIGINT               -- model load, part of queue, ns
+-- returns: prefill_ns BIGINT            -- prompt processing, ns
+-- returns: decode_ns BIGINT             -- first to last token, ns
+-- returns: frontend_ns BIGINT           -- front end inside the server, ns
+-- returns: ttft_ns BIGINT               -- time to first token, ns
+-- returns: first_role_ns BIGINT         -- offset of a role chunk before the first token, ns
+-- returns: first_reasoning_ns BIGINT    -- offset of the first reasoning token, ns
+-- returns: first_content_ns BIGINT      -- offset of the first visible token, ns
+-- returns: e2e_ns BIGINT                -- end to end, ns
+-- returns: chunks BIGINT                -- chunks that carried tokens
+-- returns: chunk_chars BIGINT           -- characters over them
+-- returns: first_chunk_chars BIGINT     -- characters of the first
+-- returns: first_chunk_tokens BIGINT    -- tokens of the first, where told
+-- returns: streamed BOOLEAN             -- answered as a stream
+WITH told AS (
+  SELECT i.request_key, t.vantage, t.vantage_rank, t.priority, t.start_ns AS wall_ns, r.*
+  FROM resolve_instance AS i
+  JOIN resolve_told AS t ON i.row_id = t.row_id
+  JOIN request AS r
+    ON t.source_id = r.source_id AND t.record = r.record AND t.vantage = r.vantage
+)
+SELECT
+  request_key,
+  vantage,
+  min(vantage_rank) AS vantage_rank,
+  count(*) AS rows_told,
+  min_by(timing, priority) AS timing,
+  min_by(wall_ns, priority) FILTER (WHERE wall_ns IS NOT NULL) AS start_ns,
+  min_by(hold_ns, priority) FILTER (WHERE hold_ns IS NOT NULL) AS hold_ns,
+  min_by(queue_ns, priority) FILTER (WHERE queue_ns IS NOT NULL) AS queue_ns,
+  min_by(load_ns, priority) FILTER (WHERE load_ns IS NOT NULL) AS load_ns,
+  min_by(prefill_ns, priority) FILTER (WHERE prefill_ns IS NOT NULL) AS prefill_ns,
+  min_by(decode_ns, priority) FILTER (WHERE decode_ns IS NOT NULL) AS decode_ns,
+  min_by(frontend_ns, priority) FILTER (WHERE frontend_ns IS NOT NULL) AS frontend_ns,
+  min_by(ttft_ns, priority) FILTER (WHERE ttft_ns IS NOT NULL) AS ttft_ns,
+  min_by(first_role_ns, priority) FILTER (WHERE first_role_ns IS NOT NULL) AS first_role_ns,
+  min_by(first_reasoning_ns, priority) FILTER (WHERE first_reasoning_ns IS NOT NULL)
+    AS first_reasoning_ns,
+  min_by(first_content_ns, priority) FILTER (WHERE first_content_ns IS NOT NULL)
+    AS first_content_ns,
+  min_by(e2e_ns, priority) FILTER (WHERE e2e_ns IS NOT NULL) AS e2e_ns,
+  min_by(chunks, priority) FILTER (WHERE chunks IS NOT NULL) AS chunks,
+  min_by(chunk_chars, priority) FILTER (WHERE chunk_chars IS NOT NULL) AS chunk_chars,
+  min_by(first_chunk_chars, priority) FILTER (WHERE first_chunk_chars IS NOT NULL)
+    AS first_chunk_chars,
+  min_by(first_chunk_tokens, priority) FILTER (WHERE first_chunk_tokens IS NOT NULL)
+    AS first_chunk_tokens,
+  min_by(streamed, priority) FILTER (WHERE streamed IS NOT NULL) AS streamed
+FROM told
+GROUP BY request_key, vantage

@@ -1,0 +1,245 @@
+"""Native log formats, for people who instrument their own client or gateway: JSON Lines.
+
+``schemas/native/`` publishes them. Times are RFC 3339 text or Unix seconds; every field but the
+ids and the time is optional: give what is known, leave out what is not.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+Time = str | float | int
+Ms = Annotated[float | None, Meta(description="milliseconds")]
+Count = Annotated[int, Meta(ge=0)]
+Usage = Annotated[
+    dict[str, Any] | None,
+    Meta(description="the vendor's own usage object (OpenAI, Anthropic, Gemini, Bedrock, ...)"),
+]
+
+
+class Send(Struct, tag_field="event", tag="send", kw_only=True):
+    """The client sends the request."""
+
+    ts: Time
+    request_id: str
+    attempt: int | None = None
+    operation_id: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    endpoint: str | None = None
+    route: str | None = None
+    session_id: str | None = None
+    parent_session_id: str | None = None
+    turn: int | None = None
+    is_sidechain: bool | None = None
+    scheduled_at: Annotated[
+        Time | None, Meta(description="when the client meant to send; the wait is hold_ns")
+    ] = None
+    stream: bool | None = None
+    max_tokens: int | None = None
+    tools_count: int | None = None
+    tools_chars: int | None = None
+    system_chars: int | None = None
+    response_format: str | None = None
+    schema_hash: str | None = None
+    payload_hash: str | None = None
+    prefix_hashes: Annotated[
+        list[str] | None,
+        Meta(description="one hash a full block, each of the whole prompt prefix up to there"),
+    ] = None
+    prefix_block_tokens: int | None = None
+    tags: dict[str, str] | None = None
+
+
+class Headers(Struct, tag_field="event", tag="headers", kw_only=True):
+    """The response headers arrived."""
+
+    ts: Time
+    request_id: str
+    attempt: int | None = None
+    status: int | None = None
+    response_id: str | None = None
+    retry_after_s: float | None = None
+
+
+class Chunk(Struct, tag_field="event", tag="chunk", kw_only=True):
+    """A chunk arrived. ``role`` chunks carry no token."""
+
+    ts: Time
+    request_id: str
+    attempt: int | None = None
+    kind: Literal["role", "reasoning", "content", "tool_call"] = "content"
+    chars: Count | None = None
+    tokens: Count | None = None
+
+
+class Emit(Struct, tag_field="event", tag="emit", kw_only=True):
+    """The engine handed over token ``index`` (told by the engine's side)."""
+
+    ts: Time
+    request_id: str
+    index: Count
+
+
+class Done(Struct, tag_field="event", tag="done", kw_only=True):
+    """The response is complete."""
+
+    ts: Time
+    request_id: str
+    attempt: int | None = None
+    finish_reason: str | None = None
+    status: int | None = None
+    response_id: str | None = None
+    service_tier: str | None = None
+    usage: Usage = None
+
+
+class Error(Struct, tag_field="event", tag="error", kw_only=True):
+    """The request failed or was given up."""
+
+    ts: Time
+    request_id: str
+    attempt: int | None = None
+    error: str | None = None
+    status: int | None = None
+    finish_reason: str | None = None
+    retry_after_s: float | None = None
+    usage: Usage = None
+
+
+class Tick(Struct, tag_field="event", tag="tick", kw_only=True):
+    """A heartbeat of the client's event loop."""
+
+    ts: Time
+    client: str | None = None
+
+
+StreamEvent = Send | Headers | Chunk | Emit | Done | Error | Tick
+
+
+class RequestRecord(Struct, kw_only=True):
+    """One line a request or attempt. Records of one id from several files complete each other."""
+
+    request_id: str
+    response_id: str | None = None
+    operation_id: str | None = None
+    attempt: int | None = None
+    vantage: Literal["client", "gateway", "provider", "engine"] = "client"
+    trace_id: str | None = None
+    route: str | None = None
+    endpoint: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    deployment: str | None = None
+    session_id: str | None = None
+    parent_session_id: str | None = None
+    turn: int | None = None
+    is_sidechain: bool | None = None
+    started_at: Time | None = None
+    ended_at: Time | None = None
+    scheduled_at: Time | None = None
+    queue_ms: Ms = None
+    load_ms: Ms = None
+    prefill_ms: Ms = None
+    decode_ms: Ms = None
+    ttft_ms: Ms = None
+    e2e_ms: Ms = None
+    status: int | None = None
+    error: str | None = None
+    finish_reason: str | None = None
+    bytes_sent: int | None = None
+    retry_after_s: float | None = None
+    service_tier: str | None = None
+    streamed: bool | None = None
+    payload_hash: str | None = None
+    schema_hash: str | None = None
+    response_format: str | None = None
+    max_tokens: int | None = None
+    tools_count: int | None = None
+    tools_chars: int | None = None
+    system_chars: int | None = None
+    usage: Usage = None
+    cost_usd: str | float | None = None
+    tags: dict[str, str] | None = None
+
+
+class BillingRecord(Struct, kw_only=True):
+    """One billed call, as the provider tells it; an id is optional."""
+
+    accepted_at: Time
+    finished_at: Time | None = None
+    request_id: str | None = None
+    response_id: str | None = None
+    attempt: int | None = None
+    model: str | None = None
+    provider: str | None = None
+    status: int | None = None
+    service_tier: str | None = None
+    usage: Usage = None
+    cost_usd: str | float | None = None
+
+
+class Deployment(Struct, kw_only=True):
+    """``deployment.json`` or ``.toml``: any subset. SI units: 1 GB/s is 1e9 bytes/s."""
+
+    name: str | None = None
+    model: str | None = None
+    gpu: str | None = None
+    gpu_count: int | None = None
+    tp: int | None = None
+    pp: int | None = None
+    memory_bandwidth_gb_s: float | None = None
+    cpu_memory_bandwidth_gb_s: float | None = None
+    params: Annotated[float | None, Meta(description="parameters read a step")] = None
+    weight_bytes_per_param: float | None = None
+    weight_bytes_per_rank: int | None = None
+    layers: int | None = None
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    kv_bytes_per_value: float | None = None
+    input_embedding_bytes: int | None = None
+    kv_capacity_tokens: int | None = None
+    max_running: int | None = None
+
+
+class LongContext(Struct, kw_only=True):
+    """Prices of a whole request whose prompt is strictly above ``above_input_tokens``."""
+
+    above_input_tokens: int
+    input: str | float | None = None
+    cache_read: str | float | None = None
+    cache_write_short: str | float | None = None
+    cache_write_long: str | float | None = None
+    output: str | float | None = None
+
+
+class ModelPrice(Struct, kw_only=True):
+    """Unit prices of one model."""
+
+    input: str | float | None = None
+    cache_read: str | float | None = None
+    cache_write_short: str | float | None = None
+    cache_write_long: str | float | None = None
+    output: str | float | None = None
+    long_context: LongContext | None = None
+
+
+class Prices(Struct, kw_only=True):
+    """``prices.json`` or ``.toml``: unit prices that beat the price book."""
+
+    models: dict[str, ModelPrice]
+    unit: Literal["per_million_tokens"]
+    currency: str = "USD"
+    valid_from: Time | None = None
+
+
+NATIVE: dict[str, Any] = {
+    "stream-event": StreamEvent,
+    "request-record": RequestRecord,
+    "billing-record": BillingRecord,
+    "deployment": Deployment,
+    "prices": Prices,
+}
+"""Published name -> type of one record (or one file, for the last two)."""

@@ -1,0 +1,249 @@
+"""Ingest: finds files, recognises them, and stores each in one piece."""
+
+from __future__ import annotations
+
+import dataclasses
+import glob
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from analyzer.contract.types import Batch, FileRead, IngestResult, Problem
+from analyzer.errors import AnalyzerError, GateFailed
+from analyzer.readers._file import InputFile
+from analyzer.readers._find import pick, reader_named
+from analyzer.readers._reader import Options, Reader
+from analyzer.store.case import Case, KnownSource, open_case
+
+Progress = Callable[[str, int, int], None]
+_SHOWN_PROBLEMS = 5
+_OUR_FILES = (".duckdb", ".duckdb.wal")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A file and the reader that will read it, or why there is none."""
+
+    file: InputFile
+    reader: Reader | None
+    why: str = ""
+
+
+def ingest(
+    db: str,
+    paths: Sequence[str],
+    *,
+    reader: str | None = None,
+    deployment: str | None = None,
+    prices: str | None = None,
+    zone: str | None = None,
+    year: int | None = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> IngestResult:
+    """Read files, folders, globs or ``-`` (stdin) into the case ``db``.
+
+    Nothing is stored twice: known bytes add nothing, a file that has grown is read from where it
+    ended. Raises :class:`AnalyzerError` where nothing is recognised, :class:`GateFailed` under
+    ``strict`` when a record or file could not be read.
+    """
+    if zone is not None:
+        _check_zone(zone)
+    with ExitStack() as stack:
+        jobs = [_job(file, reader) for file in _discover(paths, stack)]
+        for option, name in ((deployment, "deployment"), (prices, "prices")):
+            if option is not None:
+                jobs.append(Job(InputFile(_existing(option), option), reader_named(name)))
+        if not any(job.reader for job in jobs):
+            raise AnalyzerError(_nothing_recognised(jobs), "analyze formats lists what is known; --reader NAME forces one")
+        case = open_case(db, write=True)
+        stack.callback(case.close)
+        files = _read_all(case, jobs, Options(year=year, zone=zone), progress)
+        result = _result(case, db, files)
+    if strict and any(f.problems or f.outcome in ("unrecognised", "failed") for f in files):
+        raise GateFailed(
+            "--strict: some records or files could not be read", f"analyze --db {db} status"
+        )
+    return result
+
+
+def _read_all(
+    case: Case, jobs: list[Job], options: Options, progress: Progress | None
+) -> list[FileRead]:
+    """Dated sources first: they tell the year of logs that lack one."""
+    reads: dict[int, FileRead] = {}
+    order = sorted(
+        range(len(jobs)), key=lambda i: bool(jobs[i].reader and jobs[i].reader.undated)
+    )
+    total = sum(job.file.path.stat().st_size for job in jobs)
+    done = 0
+    today = int(datetime.now(tz=UTC).timestamp()) * 1_000_000_000
+    for i in order:
+        job = jobs[i]
+        if job.reader is None:
+            reads[i] = FileRead(job.file.name, "unrecognised", why=job.why)
+        else:
+            reference = case.reference_ns() if job.reader.undated else None
+            fitted = dataclasses.replace(options, reference_ns=reference, today_ns=today)
+            start = done
+
+            def tick(position: int, name: str = job.file.name, before: int = start) -> None:
+                if progress is not None:
+                    progress(name, before + position, total)
+
+            reads[i] = _read_one(case, job, job.reader, fitted, tick)
+        done += job.file.path.stat().st_size
+    return [reads[i] for i in range(len(jobs))]
+
+
+def _read_one(
+    case: Case, job: Job, reader: Reader, options: Options, tick: Callable[[int], None]
+) -> FileRead:
+    file = job.file
+    known = [one for one in case.known_sources() if one.bytes]
+    sha, size, prefixes = file.fingerprint(frozenset(one.bytes for one in known))
+    if any(one.sha256 == sha for one in case.known_sources()):
+        return FileRead(file.name, "known", reader.name, bytes=size)
+    grown = _grown_from(known, prefixes, size, reader)
+    outcome = "read" if grown is None else ("grown" if grown.resume else "replaced")
+    options = dataclasses.replace(options, resume=grown.resume if grown else None)
+    row = {
+        "path": file.name, "sha256": sha, "bytes": size, "container": file.container,
+        "reader": reader.name, "reader_version": reader.version, "record_unit": reader.record_unit,
+    }  # fmt: skip
+    try:
+        with case.file(row, grown) as writer:
+            for batch in reader.read(file, options):
+                writer.append(batch)
+                tick(file.position)
+            if file.cut:
+                lost = writer.account()["records"] + 1
+                writer.append(Batch(records=1, problems=(Problem(lost, file.cut),)))
+        first, last = case.span_of(writer.source_id)
+        return FileRead(
+            file.name, outcome, reader.name, reader.record_unit, **writer.account(),
+            rows=writer.rows, first_ns=first, last_ns=last, bytes=size,
+        )  # fmt: skip
+    except AnalyzerError as error:
+        return FileRead(file.name, "failed", reader.name, why=error.message)
+    except Exception as error:  # noqa: BLE001 - one broken reader must not lose the other files
+        why = f"reader {reader.name} failed: {type(error).__name__}: {error}"
+        return FileRead(file.name, "failed", reader.name, why=why)
+
+
+def _grown_from(
+    known: list[KnownSource], prefixes: dict[int, str], size: int, reader: Reader
+) -> KnownSource | None:
+    """The longest known source that this file begins with."""
+    shorter = [
+        one
+        for one in known
+        if one.bytes < size and one.reader == reader.name and prefixes.get(one.bytes) == one.sha256
+    ]
+    return max(shorter, key=lambda one: one.bytes, default=None)
+
+
+# -- finding files ------------------------------------------------------------------------------
+
+
+def _discover(paths: Sequence[str], stack: ExitStack) -> Iterator[InputFile]:
+    seen: set[Path] = set()
+    for given in paths:
+        if given == "-":
+            yield _stdin(stack)
+            continue
+        for path, name in _expand(given):
+            if path.resolve() not in seen:
+                seen.add(path.resolve())
+                yield InputFile(path, name)
+
+
+def _expand(given: str) -> Iterator[tuple[Path, str]]:
+    path = Path(given)
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+            if file.is_file() and not hidden and not file.name.endswith(_OUR_FILES):
+                yield file, file.relative_to(path).as_posix()
+        return
+    if path.is_file():
+        yield path, path.name
+        return
+    matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207 - a pattern may be absolute
+    if not matches:
+        raise AnalyzerError(f"{given}: no such file or folder", "check the path, or quote the glob")
+    for match in matches:
+        yield from _expand(match)
+
+
+def _existing(given: str) -> Path:
+    if not Path(given).is_file():
+        raise AnalyzerError(f"{given}: no such file", "check the path")
+    return Path(given)
+
+
+def _stdin(stack: ExitStack) -> InputFile:
+    # Recognising and fingerprinting need to see the bytes before they are read.
+    spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="analyze-stdin-"))
+    shutil.copyfileobj(sys.stdin.buffer, spool)
+    spool.flush()
+    return InputFile(Path(spool.name), "stdin")
+
+
+def _job(file: InputFile, forced: str | None) -> Job:
+    if forced is not None:
+        return Job(file, reader_named(forced))
+    if not file.head.data:
+        return Job(file, None, "the file is empty")
+    found = pick(file.head)
+    if found.reader is not None:
+        return Job(file, found.reader)
+    closest = f"closest is {found.closest.name}: " if found.closest else ""
+    return Job(file, None, closest + found.why)
+
+
+def _check_zone(zone: str) -> None:
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise AnalyzerError(
+            f"--zone {zone}: no such time zone", "use a name such as Europe/Berlin or UTC"
+        ) from None
+
+
+# -- the account --------------------------------------------------------------------------------
+
+
+def _nothing_recognised(jobs: list[Job]) -> str:
+    if not jobs:
+        return "there is no file to read"
+    lines = [f"none of the {len(jobs)} files looks like a log this version knows"]
+    lines += [f"  {job.file.name}: {job.why}" for job in jobs[:_SHOWN_PROBLEMS]]
+    if len(jobs) > _SHOWN_PROBLEMS:
+        lines.append(f"  … and {len(jobs) - _SHOWN_PROBLEMS} more")
+    return "\n".join(lines)
+
+
+def _result(case: Case, db: str, files: list[FileRead]) -> IngestResult:
+    names = ("path", "record", "reason", "excerpt")
+    problems = case.run(
+        f"SELECT {', '.join(names)} FROM problem JOIN source USING (source_id) "
+        "ORDER BY source_id, record LIMIT ?",
+        [_SHOWN_PROBLEMS],
+    )
+    shown = tuple(dict(zip(names, row, strict=True)) for row in problems)
+    assumed = case.run(
+        "SELECT path, note FROM source_note JOIN source USING (source_id) "
+        "WHERE kind = 'assumed' ORDER BY source_id, note"
+    )
+    ((requests,),) = case.run("SELECT count(*) FROM request")
+    command = "findings" if requests else "status"
+    option = "" if db == "analyze.duckdb" else f"--db {db} "
+    return IngestResult(
+        db, tuple(files), shown, tuple(assumed), f"analyze {option}{command}"
+    )

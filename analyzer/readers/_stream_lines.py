@@ -1,0 +1,184 @@
+"""Lines of native stream events to columns, in Arrow; bad lines are set aside one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import polars as pl
+import pyarrow as pa
+import pyarrow.json as pj
+
+from analyzer.contract.tables import CHUNK_KINDS
+from analyzer.contract.types import Problem
+from analyzer.readers._file import Lines
+from analyzer.readers._rows import excerpt, int_or_none, text_or_none
+from analyzer.readers._times import time_to_ns
+
+EVENTS = ("send", "headers", "chunk", "emit", "done", "error", "tick")
+COLUMNS = {
+    "record": pl.Int64,
+    "ts_ns": pl.Int64,
+    "request_id": pl.String,
+    "event": pl.String,
+    "kind": pl.String,
+    "chars": pl.Int64,
+    "tokens": pl.Int64,
+    "attempt": pl.Int64,
+    "index": pl.Int64,
+}
+_FIELDS: list[tuple[str, pa.DataType]] = [
+    ("request_id", pa.string()),
+    ("event", pa.string()),
+    ("kind", pa.string()),
+    ("chars", pa.int64()),
+    ("tokens", pa.int64()),
+    ("attempt", pa.int64()),
+    ("index", pa.int64()),
+]
+# Scale 9 makes the unscaled integer the nanoseconds: no float ever touches a time stamp.
+_UNIX = pa.schema([("ts", pa.decimal128(28, 9)), *_FIELDS])
+_RFC3339 = pa.schema([("ts", pa.string()), *_FIELDS])
+_FEW_LINES = 16
+
+_decode = msgspec.json.Decoder(float_hook=Decimal).decode
+
+
+@dataclass
+class Parsed:
+    """Events of one block in line order, and the lines that are none."""
+
+    events: pl.DataFrame
+    problems: list[Problem] = field(default_factory=list)
+    blank: int = 0
+
+    def decode(self, lines: list[bytes], record: int, block: Lines) -> dict[str, Any]:
+        """The whole object of one line (send, done, ...), for its many rare fields."""
+        value: dict[str, Any] = _decode(lines[record - block.first_record])
+        return value
+
+
+def parse_lines(block: Lines) -> Parsed:
+    """Columns of all good lines; a bad line costs a few splits, never its block."""
+    parsed = Parsed(pl.DataFrame(schema=COLUMNS))
+    numbered = range(block.first_record, block.first_record + len(block.lines))
+    lines, records = block.lines, list(numbered)
+    if not all(lines) or any(line.isspace() for line in lines if len(line) < 4):
+        kept = [(r, line) for r, line in zip(records, lines, strict=True) if line.strip()]
+        parsed.blank = len(lines) - len(kept)
+        records, lines = [r for r, _ in kept], [line for _, line in kept]
+    frames: list[pl.DataFrame] = []
+    _split(lines, records, block, parsed, frames)
+    if frames:
+        parsed.events = pl.concat(frames)
+    return parsed
+
+
+def _split(
+    lines: list[bytes],
+    records: list[int],
+    block: Lines,
+    parsed: Parsed,
+    frames: list[pl.DataFrame],
+) -> None:
+    if not lines:
+        return
+    frame = _arrow(lines, records)
+    if frame is not None:
+        frames.append(frame)
+    elif len(lines) <= _FEW_LINES:
+        frames.append(_one_by_one(lines, records, block, parsed))
+    else:
+        middle = len(lines) // 2
+        _split(lines[:middle], records[:middle], block, parsed, frames)
+        _split(lines[middle:], records[middle:], block, parsed, frames)
+
+
+def _arrow(lines: list[bytes], records: list[int]) -> pl.DataFrame | None:
+    """All lines at once, or None if any of them is not a good event."""
+    data = pa.py_buffer(b"\n".join(lines))
+    for schema in (_UNIX, _RFC3339):
+        try:
+            table = pj.read_json(
+                pa.BufferReader(data),
+                read_options=pj.ReadOptions(block_size=max(1 << 20, max(map(len, lines)) + 1)),
+                parse_options=pj.ParseOptions(
+                    explicit_schema=schema, unexpected_field_behavior="ignore"
+                ),
+            )
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError):
+            continue
+        if table.num_rows != len(lines):
+            return None
+        return _checked(table, records)
+    return None
+
+
+def _checked(table: pa.Table, records: list[int]) -> pl.DataFrame | None:
+    frame = pl.DataFrame(pl.from_arrow(table))
+    stamp = pl.col("ts")
+    if frame.schema["ts"] == pl.String:
+        # Without an offset a text is in UTC, which RFC 3339 does not allow; the slow path decides.
+        ns = stamp.str.to_datetime("%+", time_unit="ns", strict=False, time_zone="UTC")
+        ts_ns = ns.dt.epoch("ns")
+    else:
+        ts_ns = stamp.to_physical().cast(pl.Int64, strict=False)
+    frame = frame.with_columns(ts_ns=ts_ns, record=pl.Series(records, dtype=pl.Int64))
+    good = (
+        frame.select(
+            (
+                pl.col("ts_ns").is_not_null()
+                & pl.col("event").is_in(EVENTS)
+                & (pl.col("request_id").is_not_null() | (pl.col("event") == "tick"))
+                & (pl.col("event").ne("chunk") | pl.col("kind").is_in(CHUNK_KINDS, nulls_equal=False).fill_null(value=True))
+            ).all()
+        )
+    ).item()
+    return frame.select(list(COLUMNS)) if good else None
+
+
+def _one_by_one(
+    lines: list[bytes], records: list[int], block: Lines, parsed: Parsed
+) -> pl.DataFrame:
+    rows = []
+    for line, record in zip(lines, records, strict=True):
+        row = _row(line)
+        if isinstance(row, str):
+            place = block.offset + sum(
+                len(one) + 1 for one in block.lines[: record - block.first_record]
+            )
+            parsed.problems.append(Problem(record, row, excerpt(line), place))
+        else:
+            rows.append({"record": record, **row})
+    return pl.DataFrame(rows, schema=COLUMNS)
+
+
+def _row(line: bytes) -> dict[str, Any] | str:
+    """One event, or what is wrong with it."""
+    try:
+        value = _decode(line)
+    except msgspec.DecodeError as error:
+        return f"not valid JSON: {error}"
+    except UnicodeDecodeError:
+        return "not valid UTF-8"
+    if not isinstance(value, dict):
+        return "a JSON value, but no object"
+    event, request_id = value.get("event"), text_or_none(value.get("request_id"))
+    if event not in EVENTS:
+        return f"'event' is none of {', '.join(EVENTS)}"
+    if request_id is None and event != "tick":
+        return f"a {event} event without 'request_id'"
+    ts_ns = time_to_ns(value.get("ts"))
+    if ts_ns is None or abs(ts_ns) >= 2**63:
+        return "'ts' is neither RFC 3339 nor Unix seconds"
+    kind = value.get("kind")
+    if event == "chunk" and kind is not None and kind not in CHUNK_KINDS:
+        return f"'kind' is none of {', '.join(CHUNK_KINDS)}"
+    counts = {}
+    for name in ("chars", "tokens", "attempt", "index"):
+        counts[name] = int_or_none(value.get(name))
+        if counts[name] is None and value.get(name) is not None:
+            return f"{name!r} is no whole number"
+    return {"ts_ns": ts_ns, "request_id": request_id, "event": event, "kind": kind, **counts}

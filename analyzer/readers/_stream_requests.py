@@ -1,0 +1,316 @@
+"""Requests of a stream log that are under way: a few numbers each, whatever their length."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, NewType
+
+import polars as pl
+
+from analyzer.readers._rows import int_or_none, text_or_none
+from analyzer.readers._times import seconds_to_ns, time_to_ns
+from analyzer.readers._usage import token_buckets
+
+Key = NewType("Key", str)
+"""Whose side tells it, request id, and which send of that id it is (retries reuse ids)."""
+
+_SEND_TEXT = (
+    "operation_id", "model", "provider", "endpoint", "route", "session_id", "parent_session_id",
+    "response_format", "schema_hash", "payload_hash",
+)  # fmt: skip
+_SEND_INT = ("turn", "tools_count", "tools_chars", "system_chars", "prefix_block_tokens")
+
+
+@dataclass
+class OpenRequest:
+    """What is known so far. Times are ns since the epoch, on the clock of the log."""
+
+    record: int
+    request_id: str
+    vantage: str
+    start_ns: int
+    sent: bool
+    attempt: int | None = None
+    next_index: int = 0
+    role_ns: int | None = None
+    reasoning_ns: int | None = None
+    content_ns: int | None = None
+    last_token_ns: int | None = None
+    last_chunk_ns: int | None = None
+    chunks: int = 0
+    chars: int | None = None
+    first_chars: int | None = None
+    first_tokens: int | None = None
+    end_ns: int | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def first_token_ns(self) -> int | None:
+        """The first reasoning token is a first token; a role chunk is none."""
+        seen = [t for t in (self.reasoning_ns, self.content_ns) if t is not None]
+        return min(seen, default=None)
+
+    def row(self, *, trust_last_chunk: bool) -> dict[str, Any]:
+        """The request row. Without the send its start, and so TTFT and e2e, are unknown."""
+        first, last = self.first_token_ns, self.last_token_ns
+        # e2e ends at the last chunk; without any chunk, at the end event.
+        end = last if last is not None else self.end_ns
+        if self.end_ns is None and not trust_last_chunk:
+            end = None
+        streamed = self.facts.get("streamed")
+        if streamed is None:
+            streamed = self.chunks > 1 if self.chunks else None
+        row = {
+            "record": self.record,
+            "vantage": self.vantage,
+            "request_id": self.request_id,
+            "attempt": self.attempt,
+            "clock": "wall",
+            "timing": "stream",
+            "start_ns": self.start_ns,
+            "chunks": self.chunks,
+            "chunk_chars": self.chars,
+            "first_chunk_chars": self.first_chars,
+            "first_chunk_tokens": self.first_tokens,
+            **self.facts,
+            "streamed": streamed,
+        }
+        if self.vantage == "engine":
+            row["decode_ns"] = _since(last, first)
+        if self.sent:
+            row["e2e_ns"] = _since(end, self.start_ns)
+            if streamed is not False:
+                row["ttft_ns"] = _since(first, self.start_ns)
+                row["first_role_ns"] = _since(self.role_ns, self.start_ns)
+                row["first_reasoning_ns"] = _since(self.reasoning_ns, self.start_ns)
+                row["first_content_ns"] = _since(self.content_ns, self.start_ns)
+        return row
+
+
+def _since(later: int | None, earlier: int | None) -> int | None:
+    # A clock that was set back inside one request gives no duration.
+    return later - earlier if later is not None and earlier is not None and later >= earlier else None
+
+
+class OpenRequests:
+    """All requests under way, by key."""
+
+    def __init__(self) -> None:
+        self._open: dict[Key, OpenRequest] = {}
+        self._sends: dict[str, int] = {}
+        self._ended: list[Key] = []
+        self._closed: list[dict[str, Any]] = []
+        self._blocks: list[dict[str, Any]] = []
+        self._tags: list[dict[str, Any]] = []
+        self._saw_done = False
+
+    # -- over the end of the file ---------------------------------------------------------------
+
+    @classmethod
+    def restore(cls, state: Any) -> OpenRequests:  # noqa: ANN401 - JSON
+        """Continue with the requests that were open where the file ended last time."""
+        requests = cls()
+        if state:
+            names = {one.name for one in fields(OpenRequest)}
+            for key, value in state["open"].items():
+                known = {name: v for name, v in value.items() if name in names}
+                requests._open[Key(key)] = OpenRequest(**known)
+            requests._sends = dict(state["sends"])
+            requests._saw_done = state["saw_done"]
+        return requests
+
+    def state(self) -> dict[str, Any]:
+        """JSON-able memory of the open requests."""
+        ids = {one.request_id for one in self._open.values()}
+        return {
+            "open": {key: asdict(one) for key, one in self._open.items()},
+            "sends": {k: n for k, n in self._sends.items() if k.split("\x1f")[1] in ids},
+            "saw_done": self._saw_done,
+        }
+
+    def open_records(self) -> tuple[int, ...]:
+        """Records of the requests whose rows may still change."""
+        return tuple(one.record for one in self._open.values())
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Rows of the requests that are still open at the end of the file."""
+        # A log that never writes 'done' ends a request with its last chunk.
+        rows = [one.row(trust_last_chunk=not self._saw_done) for one in self._open.values()]
+        self._open.clear()
+        return rows
+
+    # -- a block --------------------------------------------------------------------------------
+
+    def assign(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Adds ``key``: a send starts a new request, even if its id was used before."""
+        if events.is_empty():
+            return events.with_columns(key=pl.lit(None, dtype=pl.String))
+        side = pl.when(pl.col("event") == "emit").then(pl.lit("engine")).otherwise(pl.lit("client"))
+        base = pl.concat_str(side, pl.col("request_id"), separator="\x1f")
+        sent = pl.col("event") == "send"
+        events = events.with_columns(base=base).with_columns(
+            nth=sent.cast(pl.Int64).cum_sum().over("base")
+        )
+        heads = events.filter(sent).group_by("base").agg(n=pl.len())
+        earlier = {base: self._sends.get(base, 0) for base in events["base"].unique() if base}
+        offset = pl.col("base").replace_strict(
+            list(earlier), list(earlier.values()), default=0, return_dtype=pl.Int64
+        )
+        events = events.with_columns(
+            key=pl.concat_str("base", (pl.col("nth") + offset).cast(pl.String), separator="\x1f")
+        )
+        for base_id, count in heads.iter_rows():
+            self._sends[base_id] = self._sends.get(base_id, 0) + count
+        return events
+
+    def take(self, key: Key, event: str, ts_ns: int, record: int, value: dict[str, Any]) -> None:
+        """One send, headers, done or error event."""
+        one = self._get(key, ts_ns, record)
+        facts = one.facts
+        if event == "send":
+            # A log whose lines are out of order can tell a chunk before its send.
+            one.start_ns, one.sent = ts_ns, True
+            self._take_send(one, value)
+        if event in ("done", "error"):
+            one.end_ns = ts_ns
+            self._ended.append(key)
+            self._saw_done = True
+        for name in ("response_id", "finish_reason", "service_tier"):
+            if (text := text_or_none(value.get(name))) is not None:
+                facts[name] = text
+        if (status := int_or_none(value.get("status"))) is not None:
+            facts["status"] = status
+        if event == "error":
+            facts["error"] = text_or_none(value.get("error")) or "error"
+        if (wait := seconds_to_ns(value.get("retry_after_s"))) is not None:
+            facts["retry_after_ns"] = wait
+        if "usage" in value and (buckets := token_buckets(_plain(value["usage"]))):
+            facts.update(buckets, usage_final=event == "done")
+
+    def _take_send(self, one: OpenRequest, value: dict[str, Any]) -> None:
+        facts = one.facts
+        facts.update({n: text_or_none(value[n]) for n in _SEND_TEXT if n in value})
+        facts.update({n: int_or_none(value[n]) for n in _SEND_INT if n in value})
+        one.attempt = int_or_none(value.get("attempt"))
+        for ours, theirs in (("streamed", "stream"), ("is_sidechain", "is_sidechain")):
+            if isinstance(value.get(theirs), bool):
+                facts[ours] = value[theirs]
+        facts["max_output_tokens"] = int_or_none(value.get("max_tokens"))
+        scheduled = time_to_ns(value.get("scheduled_at"))
+        if scheduled is not None and scheduled <= one.start_ns:
+            facts["hold_ns"] = one.start_ns - scheduled
+        hashes = value.get("prefix_hashes")
+        if isinstance(hashes, list):
+            self._blocks += [
+                {"record": one.record, "block_index": i, "prefix_hash": str(block)}
+                for i, block in enumerate(hashes)
+            ]
+        tags = value.get("tags")
+        if isinstance(tags, dict):
+            self._tags += [
+                {"record": one.record, "name": str(n), "value": text_or_none(v)}
+                for n, v in tags.items()
+            ]
+
+    def _get(self, key: Key, ts_ns: int, record: int) -> OpenRequest:
+        one = self._open.get(key)
+        if one is None:
+            side, request_id, _ = key.split("\x1f")
+            one = OpenRequest(record, request_id, side, ts_ns, sent=False)
+            self._open[key] = one
+        return one
+
+    def take_chunks(self, chunks: pl.DataFrame) -> pl.DataFrame:
+        """Sums up a block's chunks per request, and gives their ``chunk`` rows."""
+        if chunks.is_empty():
+            return chunks
+        emitted = pl.col("event") == "emit"
+        chunks = chunks.with_columns(
+            kind=pl.col("kind").fill_null("content"),
+            tokens=pl.when(emitted).then(pl.lit(1)).otherwise(pl.col("tokens")),
+        ).with_columns(carries=_carries())
+        sums = chunks.group_by("key", maintain_order=True).agg(*_sums())
+        heads = []
+        for row in sums.iter_rows(named=True):
+            one = self._get(Key(row["key"]), row["first_ns"], row["record"])
+            heads.append((row["key"], one.record, one.start_ns, one.next_index))
+            _add(one, row)
+        schema = {
+            "key": pl.String, "request_record": pl.Int64, "start_ns": pl.Int64, "seen": pl.Int64,
+        }  # fmt: skip
+        told = pl.DataFrame(heads, schema=schema, orient="row")
+        return chunks.join(told, on="key", how="left").select(
+            record="request_record",
+            chunk_index=pl.col("seen") + pl.int_range(pl.len(), dtype=pl.Int64).over("key"),
+            offset_ns=pl.col("ts_ns") - pl.col("start_ns"),
+            kind="kind",
+            chars="chars",
+            tokens="tokens",
+        )
+
+    def closed(self) -> list[dict[str, Any]]:
+        """Rows of the requests that ended in this block."""
+        rows = [
+            self._open.pop(key).row(trust_last_chunk=True)
+            for key in dict.fromkeys(self._ended)
+            if key in self._open
+        ]
+        self._ended.clear()
+        return rows
+
+    def blocks(self) -> list[dict[str, Any]]:
+        """Prompt-block rows told in this block."""
+        rows, self._blocks = self._blocks, []
+        return rows
+
+    def tags(self) -> list[dict[str, Any]]:
+        """Tag rows told in this block."""
+        rows, self._tags = self._tags, []
+        return rows
+
+
+def _carries() -> pl.Expr:
+    """Whether a chunk carries a token: a role chunk and an empty one do not."""
+    empty = (pl.col("chars").fill_null(1) == 0) & (pl.col("tokens").fill_null(0) == 0)
+    return (pl.col("kind") != "role") & (~empty | (pl.col("kind") == "tool_call"))
+
+
+def _sums() -> list[pl.Expr]:
+    ts, carries = pl.col("ts_ns"), pl.col("carries")
+    reasoning = pl.col("kind") == "reasoning"
+    return [
+        pl.col("record").first(),
+        ts.min().alias("first_ns"),
+        ts.filter(~carries).min().alias("role_ns"),
+        ts.filter(carries & reasoning).min().alias("reasoning_ns"),
+        ts.filter(carries & ~reasoning).min().alias("content_ns"),
+        ts.filter(carries).max().alias("last_token_ns"),
+        ts.max().alias("last_chunk_ns"),
+        carries.sum().cast(pl.Int64).alias("chunks"),
+        pl.len().cast(pl.Int64).alias("all_chunks"),
+        pl.col("chars").filter(carries).sum().alias("chars"),
+        pl.col("chars").filter(carries).first().alias("first_chars"),
+        pl.col("tokens").filter(carries).first().alias("first_tokens"),
+    ]
+
+
+def _add(one: OpenRequest, row: dict[str, Any]) -> None:
+    for name in ("role_ns", "reasoning_ns", "content_ns"):
+        if getattr(one, name) is None:
+            setattr(one, name, row[name])
+    if one.chunks == 0 and row["chunks"]:
+        one.first_chars, one.first_tokens = row["first_chars"], row["first_tokens"]
+    for name in ("last_token_ns", "last_chunk_ns"):
+        if row[name] is not None:
+            setattr(one, name, max(row[name], getattr(one, name) or row[name]))
+    if row["chunks"]:
+        one.chars = (one.chars or 0) + (row["chars"] or 0)
+    one.chunks += row["chunks"]
+    one.next_index += row["all_chunks"]
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - foreign JSON
+    """Decimals (which keep time stamps exact) are plain numbers inside a usage object."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return float(value) if type(value).__name__ == "Decimal" else value

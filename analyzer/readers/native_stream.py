@@ -1,0 +1,107 @@
+"""Native stream events: what a client saw of each streamed answer, event by event.
+
+Chunks outnumber everything else a hundred to one, so they never become Python objects: a block of
+lines is parsed by Arrow and summed up per request by Polars. Only the few other events (send, done,
+error, headers) are looked at one by one. Requests that are still open are carried from block to
+block, and over the end of the file for when it has grown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from analyzer.contract.types import Batch, Problem, Resume
+from analyzer.readers._file import Head, InputFile, Lines
+from analyzer.readers._jsonl import objects
+from analyzer.readers._reader import Claim, Options, Reader
+from analyzer.readers._rows import tables_of
+from analyzer.readers._stream_lines import EVENTS, parse_lines
+from analyzer.readers._stream_requests import Key, OpenRequests
+
+_NEEDED = {"ts", "event"}
+
+
+def probe(head: Head) -> Claim:
+    """JSON lines with ``ts`` and one of our events."""
+    some = objects(head)
+    if not some:
+        return Claim(0, "its first lines are not JSON objects")
+    if any(_NEEDED <= one.keys() and one["event"] in EVENTS for one in some):
+        return Claim(1, "")
+    known = max(len(_NEEDED & one.keys()) for one in some)
+    return Claim(0.4 * known, "its JSON lines have no 'ts' with an 'event' of send, chunk, done …")
+
+
+def read(file: InputFile, options: Options) -> Iterator[Batch]:
+    """Chunk rows as they come; a request row when it is done, or at the end of the file."""
+    resume = options.resume
+    requests = OpenRequests.restore(resume.state if resume else None)
+    offset, before = (resume.offset, resume.records) if resume else (0, 0)
+    end, records = offset, before
+    cut: tuple[int, ...] = ()
+    for block in file.lines(offset=offset, records_before=before):
+        batch, good = _read_block(block, requests)
+        yield batch
+        size = sum(map(len, block.lines)) + len(block.lines) - block.unterminated
+        if good:
+            end, records = block.offset + size, block.first_record - 1 + len(block.lines)
+        else:  # the file ends inside its last line: that line is read again once it is whole
+            end, records = block.offset, block.first_record - 1
+            cut = (block.first_record,)
+    provisional = requests.open_records() + cut
+    state = requests.state()
+    rows = requests.finish()
+    yield Batch(
+        tables_of(request=rows),
+        resume=Resume(end, records, provisional, state),
+    )
+
+
+def _read_block(block: Lines, requests: OpenRequests) -> tuple[Batch, bool]:
+    parsed = parse_lines(block)
+    problems = list(parsed.problems)
+    good = True
+    if block.unterminated and problems:
+        good = False
+        last = problems[0]
+        problems = [
+            Problem(
+                last.record, "cut off: the file ends inside it", last.excerpt, last.byte_offset
+            )
+        ]
+    events = requests.assign(parsed.events)
+    lines = block.lines
+    for record, key, event, ts_ns in (
+        events.filter(~pl.col("event").is_in(["chunk", "emit", "tick"]))
+        .select("record", "key", "event", "ts_ns")
+        .iter_rows()
+    ):
+        requests.take(Key(key), event, ts_ns, record, parsed.decode(lines, record, block))
+    chunks = requests.take_chunks(events.filter(pl.col("event").is_in(["chunk", "emit"])))
+    ticks = events.filter(pl.col("event") == "tick").select("record", time_ns="ts_ns")
+    tables = tables_of(
+        request=requests.closed(), prompt_block=requests.blocks(), request_tag=requests.tags()
+    )
+    if chunks.height:
+        tables["chunk"] = chunks.to_arrow()
+    if ticks.height:
+        tables["client_tick"] = ticks.to_arrow()
+    ignored = {"blank line": parsed.blank} if parsed.blank else {}
+    used = len(lines) - len(problems) - parsed.blank
+    return Batch(tables, len(lines), used, ignored, tuple(problems)), good
+
+
+READER = Reader(
+    title="Native stream events (JSON Lines)",
+    record_unit="line",
+    gives=("request", "chunk", "prompt_block", "request_tag", "client_tick"),
+    probe=probe,
+    read=read,
+    docs="schemas/native/stream-event.schema.json",
+    cannot="queue and prefill: a client sees only their sum, with the network, as TTFT",
+    enable="write 'emit' events on the server's side, or add the engine's spans to the case",
+    checked_against="generated logs; a 200 MB one in benchmarks/",
+)

@@ -1,0 +1,323 @@
+"""The case: one DuckDB file that holds what every source said, and where each row came from."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from analyzer.contract.tables import CONTRACT_VERSION, TABLES
+from analyzer.contract.types import Batch, Problem, Resume
+from analyzer.errors import AnalyzerError
+
+_TYPES = {
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "VARCHAR",
+    pa.bool_(): "BOOLEAN",
+    pa.decimal128(18, 9): "DECIMAL(18,9)",
+}
+# Children of a request are told once, with their final numbers; everything else a record of the
+# unfinished end of a file told is told again when the file has grown.
+_FINAL_TABLES = ("chunk", "prompt_block", "request_tag", "source", "source_note")
+_TIMES = (
+    ("request", "start_ns", "start_ns + coalesce(e2e_ns, 0)", "TRUE"),
+    ("engine_sample", "time_ns", "time_ns", "clock = 'wall'"),
+    ("engine_event", "time_ns", "time_ns", "TRUE"),
+    ("client_tick", "time_ns", "time_ns", "TRUE"),
+    ("gpu_sample", "time_ns", "time_ns", "TRUE"),
+)
+
+
+@dataclass(frozen=True)
+class KnownSource:
+    """A source the case already holds."""
+
+    source_id: int
+    path: str
+    sha256: str
+    bytes: int
+    reader: str | None
+    resume: Resume | None
+
+
+class Case:
+    """An open case file. Use :func:`open_case`."""
+
+    def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection) -> None:
+        self.path = path
+        self.connection = connection
+
+    def close(self) -> None:
+        """Release the file."""
+        self.connection.close()
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of one statement. DuckDB 2 refuses the next one while a result is unread."""
+        return self.connection.execute(sql, list(parameters)).fetchall()
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def known_sources(self) -> list[KnownSource]:
+        """Every source, for the question whether a file is new, known or has grown."""
+        rows = self.run(
+            "SELECT source_id, path, sha256, bytes, reader, resume FROM source ORDER BY source_id"
+        )
+        return [KnownSource(*row[:5], resume=_load_resume(row[5])) for row in rows]
+
+    def reference_ns(self, excluding_assumed: str = "year%") -> int | None:
+        """A time told by the dated sources (the middle of all they span), or None."""
+        ((first, last),) = self.run(
+            "SELECT min(first_ns), max(last_ns) FROM source s WHERE first_ns IS NOT NULL "
+            "AND NOT EXISTS (SELECT 1 FROM source_note n WHERE n.source_id = s.source_id "
+            "AND n.kind = 'assumed' AND n.note LIKE ?)",
+            [excluding_assumed],
+        )
+        return None if first is None else int((first + last) // 2)
+
+    def span_of(self, source_id: int) -> tuple[int | None, int | None]:
+        """First and last time a source tells."""
+        ((first, last),) = self.run(
+            "SELECT first_ns, last_ns FROM source WHERE source_id = ?", [source_id]
+        )
+        return first, last
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def insert(self, name: str, table: pa.Table) -> None:
+        """Append rows that conform to the contract."""
+        self.connection.register("incoming", table)
+        self.run(f"INSERT INTO {name} SELECT * FROM incoming")
+        self.connection.unregister("incoming")
+
+    @contextmanager
+    def file(self, row: Mapping[str, Any], known: KnownSource | None = None) -> Iterator[FileWriter]:
+        """One file in one transaction: all of it is stored, or nothing.
+
+        ``known`` is the source that has grown; without a resume point its rows are replaced.
+        """
+        self.run("BEGIN TRANSACTION")
+        try:
+            writer = FileWriter(self, row, known)
+            yield writer
+            writer.finish()
+        except BaseException:
+            self.run("ROLLBACK")
+            raise
+        self.run("COMMIT")
+
+
+class FileWriter:
+    """Appends the batches of one file and keeps its account."""
+
+    def __init__(self, case: Case, row: Mapping[str, Any], known: KnownSource | None) -> None:
+        self._case = case
+        self._row = dict(row)
+        self._counts: Counter[str] = Counter()
+        self._ignored: Counter[str] = Counter()
+        self._assumed: list[str] = []
+        self._resume: Resume | None = None
+        self.rows = 0
+        if known is None:
+            ((self.source_id,),) = case.run("SELECT coalesce(max(source_id), 0) + 1 FROM source")
+            return
+        self.source_id = known.source_id
+        self._continue(known)
+
+    def _continue(self, known: KnownSource) -> None:
+        """Take back what the end of the shorter file told for the time being."""
+        run = self._case.run
+        if known.resume is None:
+            for table in TABLES:
+                run(f"DELETE FROM {table} WHERE source_id = ?", [self.source_id])
+            return
+        ((records, used),) = run(
+            "SELECT records, used FROM source WHERE source_id = ?", [self.source_id]
+        )
+        again = records - known.resume.records
+        ((had_problem,),) = run(
+            "SELECT count(DISTINCT record) FROM problem WHERE source_id = ? AND record > ?",
+            [self.source_id, known.resume.records],
+        )
+        used -= again - had_problem
+        self._counts.update(records=known.resume.records, used=used)
+        notes = run(
+            "SELECT kind, note, records FROM source_note WHERE source_id = ?", [self.source_id]
+        )
+        self._ignored.update({note: n for kind, note, n in notes if kind == "ignored"})
+        self._assumed += [note for kind, note, _ in notes if kind == "assumed"]
+        for table in TABLES:
+            if table in _FINAL_TABLES:
+                continue
+            run(
+                f"DELETE FROM {table} WHERE source_id = ? AND (record > ? OR record IN "
+                "(SELECT unnest(CAST(? AS BIGINT[]))))",
+                [self.source_id, known.resume.records, list(known.resume.provisional)],
+            )
+        for table in ("source", "source_note"):
+            run(f"DELETE FROM {table} WHERE source_id = ?", [self.source_id])
+
+    def append(self, batch: Batch) -> None:
+        """Store one batch; raises where it breaks the contract or its account does not add up."""
+        problems = len({problem.record for problem in batch.problems})
+        ignored = sum(batch.ignored.values())
+        if batch.records != batch.used + ignored + problems:
+            msg = (
+                f"reader {self._row['reader']} lost count in {self._row['path']}: {batch.records} "
+                f"records, {batch.used} used, {ignored} ignored, {problems} problems"
+            )
+            raise AnalyzerError(msg, "this is a bug in the reader; please report it")
+        self._counts.update(records=batch.records, used=batch.used)
+        self._ignored.update(batch.ignored)
+        self._assumed += [note for note in batch.assumed if note not in self._assumed]
+        self._resume = batch.resume or self._resume
+        for name, table in batch.tables.items():
+            self._insert(name, table)
+        if batch.problems:
+            self._insert("problem", _problem_table(batch.problems))
+
+    def _insert(self, name: str, table: pa.Table) -> None:
+        if table.num_rows == 0:
+            return
+        conformed = conform(name, table, self.source_id, str(self._row["reader"]))
+        self._case.insert(name, conformed)
+        self.rows += table.num_rows if name != "problem" else 0
+
+    def finish(self) -> None:
+        """Write the source row and its notes."""
+        ignored = sum(self._ignored.values())
+        records, used = self._counts["records"], self._counts["used"]
+        first, last = self._span()
+        self._row |= {
+            "source_id": self.source_id,
+            "records": records,
+            "used": used,
+            "ignored": ignored,
+            "problems": records - used - ignored,
+            "first_ns": first,
+            "last_ns": last,
+            "resume": json.dumps(asdict(self._resume)) if self._resume else None,
+        }
+        source = pa.Table.from_pylist([self._row], schema=TABLES["source"])
+        notes = [
+            {"source_id": self.source_id, "kind": "ignored", "note": note, "records": n}
+            for note, n in sorted(self._ignored.items())
+        ] + [
+            {"source_id": self.source_id, "kind": "assumed", "note": note, "records": records}
+            for note in self._assumed
+        ]
+        self._case.insert("source", source)
+        self._case.insert(
+            "source_note", pa.Table.from_pylist(notes, schema=TABLES["source_note"])
+        )
+
+    def account(self) -> dict[str, int]:
+        """records, used, ignored, problems so far."""
+        ignored = sum(self._ignored.values())
+        records, used = self._counts["records"], self._counts["used"]
+        return {
+            "records": records, "used": used, "ignored": ignored,
+            "problems": records - used - ignored,
+        }  # fmt: skip
+
+    def _span(self) -> tuple[int | None, int | None]:
+        parts = " UNION ALL ".join(
+            f"SELECT min({first}) AS a, max({last}) AS b FROM {table} "
+            f"WHERE source_id = {self.source_id} AND {when}"
+            for table, first, last, when in _TIMES
+        )
+        ((first, last),) = self._case.run(f"SELECT min(a), max(b) FROM ({parts})")
+        return first, last
+
+
+def conform(name: str, table: pa.Table, source_id: int, reader: str) -> pa.Table:
+    """The table with every contract column in order; anything else is the reader's mistake."""
+    schema = TABLES[name]
+    unknown = set(table.column_names) - set(schema.names)
+    if unknown:
+        msg = f"reader {reader} gave table {name} an unknown column {', '.join(sorted(unknown))}"
+        raise AnalyzerError(msg, "this is a bug in the reader; please report it")
+    columns = []
+    for field in schema:
+        if field.name == "source_id":
+            column = pa.chunked_array([pa.array([source_id] * table.num_rows, type=field.type)])
+        elif field.name in table.column_names:
+            column = table.column(field.name).cast(field.type)
+        else:
+            column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+        if not field.nullable and column.null_count:
+            msg = f"reader {reader} left {name}.{field.name} empty in {column.null_count} rows"
+            raise AnalyzerError(msg, "this is a bug in the reader; please report it")
+        columns.append(column)
+    return pa.Table.from_arrays(columns, names=schema.names)
+
+
+def _problem_table(problems: tuple[Problem, ...]) -> pa.Table:
+    fields = [f for f in TABLES["problem"] if f.name != "source_id"]
+    return pa.Table.from_pylist([asdict(p) for p in problems], schema=pa.schema(fields))
+
+
+def _load_resume(text: str | None) -> Resume | None:
+    if not text:
+        return None
+    value = json.loads(text)
+    return Resume(value["offset"], value["records"], tuple(value["provisional"]), value["state"])
+
+
+# -- opening ------------------------------------------------------------------------------------
+
+
+def open_case(path: str | Path, *, write: bool = False) -> Case:
+    """Open a case. To read one it must exist; to write, it is created where it does not.
+
+    Raises :class:`AnalyzerError` where the file is missing, locked, no case, or of another
+    contract version.
+    """
+    path = Path(path)
+    if not write and not path.exists():
+        raise AnalyzerError(f"no case at {path}", f"analyze --db {path} ingest PATH... makes one")
+    try:
+        connection = duckdb.connect(str(path), read_only=not write)
+    except duckdb.IOException as error:
+        if "lock" in str(error).lower():
+            raise AnalyzerError(
+                f"{path} is in use by another process", "wait for it to end, or use another --db"
+            ) from None
+        raise AnalyzerError(f"{path} is no DuckDB file, or cannot be opened", str(error).splitlines()[0]) from None
+    except duckdb.Error as error:
+        raise AnalyzerError(f"{path} cannot be opened", str(error).splitlines()[0]) from None
+    case = Case(path, connection)
+    try:
+        _prepare(case, write=write)
+    except BaseException:
+        case.close()
+        raise
+    return case
+
+
+def _prepare(case: Case, *, write: bool) -> None:
+    run = case.run
+    tables = {name for (name,) in run("SELECT table_name FROM duckdb_tables()")}
+    if "analyze_meta" in tables:
+        if run("SELECT contract_version FROM analyze_meta") != [(CONTRACT_VERSION,)]:
+            raise AnalyzerError(
+                f"{case.path} was written by another version of analyze",
+                "ingest the logs again into a new --db",
+            )
+    elif tables or not write:
+        raise AnalyzerError(f"{case.path} is a DuckDB file, but no case", "use another --db")
+    else:
+        run("CREATE TABLE analyze_meta AS SELECT ? AS contract_version", [CONTRACT_VERSION])
+        for name, schema in TABLES.items():
+            columns = ", ".join(
+                f"{f.name} {_TYPES[f.type]}{'' if f.nullable else ' NOT NULL'}" for f in schema
+            )
+            run(f"CREATE TABLE {name} ({columns})")
