@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -19,6 +18,9 @@ import pyarrow.types as pt
 from analyzer.contract.native import NATIVE
 from analyzer.contract.outputs import OUTPUTS
 from analyzer.contract.tables import CONTRACT_VERSION, TABLES, doc_of, unit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
 Schema = dict[str, Any]
 
@@ -146,7 +148,7 @@ def _readme(groups: Mapping[str, Mapping[str, Schema]]) -> Iterator[str]:
 
 
 def _objects(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """The schema itself if it describes an object, then every object it defines."""
+    """Yield the schema itself if it describes an object, then every object it defines."""
     if "properties" in schema:
         yield "", schema
     yield from schema.get("$defs", {}).items()
@@ -160,8 +162,8 @@ def _markdown_table(part: str, body: Schema) -> Iterator[str]:
     required = body.get("required", ())
     for name, field in body["properties"].items():
         kind = _type_name(field) + (", required" if name in required else "")
-        unit = field.get("x-unit", "")
-        yield f"| `{name}` | {_cell(kind)} | {_cell(unit)} | {_cell(field.get('description', ''))} |"
+        cells = (kind, field.get("x-unit", ""), field.get("description", ""))
+        yield f"| `{name}` | {' | '.join(map(_cell, cells))} |"
     yield ""
 
 

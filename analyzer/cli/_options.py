@@ -1,0 +1,116 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from analyzer.cli import DEFAULT_DB, _console
+from analyzer.contract.types import Filters
+from analyzer.report.formats import FORMATS, render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Command = Callable[..., Any]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d))?"
+)
+
+
+def _db(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+    """Take the option after the command, else the one before it, else the default."""
+    del param
+    return value or ctx.find_root().params.get("db") or ctx.find_root().obj or DEFAULT_DB
+
+
+def db_option(command: Command) -> Command:
+    """Add ``--db`` to a command."""
+    text = f"The case's database (default {DEFAULT_DB})."
+    return click.option("--db", metavar="FILE", callback=_db, help=text)(command)
+
+
+def format_option(command: Command) -> Command:
+    """Add ``-f`` to a command."""
+    return click.option(
+        "-f",
+        "--format",
+        "form",
+        type=click.Choice(FORMATS),
+        default="table",
+        show_default=True,
+        help="How to print the result.",
+    )(command)
+
+
+class Moment(click.ParamType[int]):
+    """An RFC 3339 time or a date (its first moment, UTC), as ns since the epoch."""
+
+    name = "time"
+
+    def convert(
+        self,
+        value: str | int,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> int:
+        """Read to the nanosecond; a time without a zone is refused, since it could be any."""
+        if isinstance(value, int):
+            return value
+        match = _TIME.fullmatch(value.strip())
+        if not match:
+            self.fail(
+                f"{value!r} is no time; write 2026-09-17 or 2026-09-17T14:10:00Z (zone needed)",
+                param,
+                ctx,
+            )
+        day, clock, fraction, zone = match.groups()
+        text = f"{day}T{clock}{'+00:00' if zone in 'Zz' else zone}" if clock else f"{day}T00:00Z"
+        try:
+            seconds = (datetime.fromisoformat(text) - _EPOCH).total_seconds()
+        except ValueError as error:
+            self.fail(f"{value!r} is no time: {error}", param, ctx)
+        return int(seconds) * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
+
+
+def filter_options(command: Command) -> Command:
+    """Add the filters to a command, which gets them as one ``filters`` argument."""
+
+    @wraps(command)
+    def filtered(**values: Any) -> Any:  # noqa: ANN401 - whatever the command takes and returns
+        filters = Filters(
+            since_ns=values.pop("since"),
+            until_ns=values.pop("until"),
+            model=values.pop("model"),
+            route=values.pop("route"),
+            session=values.pop("session"),
+        )
+        return command(filters=filters, **values)
+
+    added = (
+        click.option("--session", metavar="ID", help="Only this session."),
+        click.option("--route", metavar="NAME", help="Only this route."),
+        click.option("--model", metavar="NAME", help="Only this model."),
+        click.option("--until", type=Moment(), help="Before this time or date (exclusive)."),
+        click.option("--since", type=Moment(), help="From this time or date on (RFC 3339)."),
+    )
+    out: Command = filtered
+    for option in added:
+        out = option(out)
+    return out
+
+
+def example(*lines: str) -> str:
+    """Lay out the example at the end of a command's help; ``\\b`` keeps click from wrapping it."""
+    return "\n".join(("\b", "Example:", *(f"  {line}" for line in lines)))
+
+
+def show(value: object, form: str) -> None:
+    """Print a result in the format asked for."""
+    _console.out(render(value, form, width=_console.width(), color=_console.color()))

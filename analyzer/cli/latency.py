@@ -1,0 +1,35 @@
+"""``analyze latency``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from analyzer.cli._options import db_option, example, filter_options, format_option, show
+
+if TYPE_CHECKING:
+    from analyzer.contract.types import Filters
+
+
+@click.command(
+    "latency",
+    epilog=example(
+        "analyze latency --by model,hour --slo 'ttft<=2s'",
+        "analyze latency --slowest 20 --since 2026-09-17",
+    ),
+)
+@click.option("--by", metavar="KEY,...", default="", help="Group: model, route, hour, ...")
+@click.option("--slowest", metavar="N", type=click.IntRange(min=0), default=0, help="Slowest N.")
+@click.option("--slo", metavar="GOAL", multiple=True, help="An objective, as 'ttft<=2s'.")
+@filter_options
+@format_option
+@db_option
+def command(
+    *, by: str, slowest: int, slo: tuple[str, ...], filters: Filters, form: str, db: str
+) -> None:
+    """Split latency into queue, prefill, decode and network, with how each is known."""
+    from analyzer import api
+
+    keys = tuple(key.strip() for key in by.split(",") if key.strip())
+    show(api.latency(db, filters, by=keys, slowest=slowest, slo=slo), form)

@@ -1,0 +1,175 @@
+"""One request over all vantages: where its time went, and the records that say so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analyzer.contract.types import Bar, RequestView
+from analyzer.engines.duckdb import Engine, literal
+from analyzer.errors import AnalyzerError
+
+_FACTS = (
+    "model", "route", "provider", "deployment", "session_id", "turn", "attempt", "status", "error",
+    "finish_reason",
+)  # fmt: skip
+_TOKENS = (
+    "input_fresh_tokens", "cache_read_tokens", "cache_write_tokens", "output_visible_tokens",
+    "output_reasoning_tokens",
+)  # fmt: skip
+_MANY = 5
+
+
+def view(engine: Engine, request_id: str) -> RequestView:
+    """Everything known of one request; raises where the id is unknown or means several."""
+    key = _key_of(engine, request_id)
+    request = engine.rows(f"SELECT * FROM resolve_request WHERE request_key = {key}")[0]
+    segment = engine.rows(f"SELECT * FROM latency_segment WHERE request_key = {key}")[0]
+    token = engine.rows(f"SELECT * FROM latency_token WHERE request_key = {key}")[0]
+    return RequestView(
+        id=request["id"],
+        facts=tuple((name, str(request[name])) for name in _FACTS if request[name] is not None),
+        e2e_ns=segment["e2e_ns"],
+        ttft_ns=segment["ttft_ns"],
+        bars=_bars(engine, key, segment),
+        segments=_segments(segment),
+        tokens=tuple((name, request[name]) for name in _TOKENS),
+        records=_records(engine, key),
+        notes=_notes(engine, key, segment, token),
+    )
+
+
+def _key_of(engine: Engine, request_id: str) -> int:
+    text = literal(request_id)
+    rows = engine.rows(
+        f"""SELECT DISTINCT r.request_key, r.start_ns, r.model
+FROM resolve_request AS r
+JOIN resolve_instance AS i ON r.request_key = i.request_key
+JOIN resolve_told AS t ON i.row_id = t.row_id
+JOIN request AS q ON t.source_id = q.source_id AND t.record = q.record AND t.vantage = q.vantage
+WHERE r.id = {text} OR q.request_id = {text} OR q.response_id = {text}
+  OR concat('#', CAST(r.request_key AS VARCHAR)) = {text}
+ORDER BY r.start_ns, r.request_key"""
+    )
+    if not rows:
+        raise AnalyzerError(
+            f"no request {request_id!r} in this case", "analyze latency --slowest 10 lists some"
+        )
+    if len(rows) > 1:
+        some = ", ".join(f"'#{row['request_key']}'" for row in rows[:_MANY])
+        raise AnalyzerError(
+            f"{len(rows)} requests share the id {request_id!r} (ids are reused over runs)",
+            f"name one of them: {some}{' …' if len(rows) > _MANY else ''}",
+        )
+    return int(rows[0]["request_key"])
+
+
+def _bars(engine: Engine, key: int, segment: dict[str, Any]) -> tuple[Bar, ...]:
+    """Bars of each vantage. Clocks are not compared: inner bars stand in the middle of the rest."""
+    rows = engine.rows(
+        f"SELECT * FROM resolve_vantage WHERE request_key = {key} ORDER BY vantage_rank"
+    )
+    bars: list[Bar] = []
+    whole = segment["e2e_ns"] or 0
+    for row in rows:
+        length = row["e2e_ns"] or sum(
+            row[f"{name}_ns"] or 0 for name in ("queue", "prefill", "decode")
+        )
+        at = max(0, (whole - length) // 2) if row["vantage"] != segment["e2e_vantage"] else 0
+        if row["queue_ns"] is None and row["prefill_ns"] is None:
+            bars += _outside_bars(row, at)
+        else:
+            bars += _server_bars(row, at, segment)
+    return tuple(bar for bar in bars if bar.dur_ns > 0)
+
+
+def _outside_bars(row: dict[str, Any], at: int) -> list[Bar]:
+    end, first = row["e2e_ns"], row["ttft_ns"]
+    if end is None:
+        return []
+    if first is None or first > end:
+        return [Bar(row["vantage"], "whole request", at, end, "measured", "none")]
+    return [
+        Bar(row["vantage"], "until the first token", at, first, "measured", "none"),
+        Bar(row["vantage"], "stream", at + first, end - first, "derived", "decode"),
+    ]
+
+
+def _server_bars(row: dict[str, Any], at: int, segment: dict[str, Any]) -> list[Bar]:
+    bars = []
+    for name in ("queue", "prefill", "decode"):
+        length = row[f"{name}_ns"]
+        if name == "decode" and length is None and row["ttft_ns"] and row["e2e_ns"]:
+            length = row["e2e_ns"] - row["ttft_ns"]
+        if length:
+            grade = segment[f"{name}_grade"]
+            bars.append(Bar(row["vantage"], name, at, length, grade, name))
+            at += length
+    return bars
+
+
+def _segments(segment: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    rows = []
+    for view_name, names, whole in (
+        ("end to end", ("queue", "prefill", "decode", "network", "unattributed"), "e2e"),
+        ("to first token", ("queue", "prefill", "network_ttft", "unattributed_ttft"), "ttft"),
+    ):
+        for name in names:
+            base = name.removesuffix("_ttft")
+            grade = "derived" if base == "unattributed" else segment[f"{base}_grade"]
+            value = segment[f"{name}_ns"]
+            rows.append(
+                {
+                    "view": view_name,
+                    "segment": base,
+                    "dur_ns": value,
+                    "grade": "absent" if value is None else grade,
+                }
+            )
+        total = segment[f"{whole}_ns"]
+        grade = "absent" if total is None else "measured"
+        rows.append({"view": view_name, "segment": whole, "dur_ns": total, "grade": grade})
+    return tuple(rows)
+
+
+def _records(engine: Engine, key: int) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        engine.rows(
+            f"""SELECT s.path, s.record_unit, t.record, t.vantage, s.reader
+FROM resolve_instance AS i
+JOIN resolve_told AS t ON i.row_id = t.row_id
+JOIN source AS s ON t.source_id = s.source_id
+WHERE i.request_key = {key} ORDER BY t.vantage_rank, s.source_id, t.record"""
+        )
+    )
+
+
+def _notes(
+    engine: Engine, key: int, segment: dict[str, Any], token: dict[str, Any]
+) -> tuple[str, ...]:
+    notes = []
+    if segment["contradiction"]:
+        notes.append(f"parts refused: {segment['contradiction']}")
+    if segment["shrunk_ns"]:
+        notes.append(f"parts were {segment['shrunk_ns'] / 1e6:.3f} ms above the whole and shrunk")
+    if segment["held_ns"]:
+        notes.append(
+            f"the first token was held back {segment['held_ns'] / 1e9:.3f} s (overlaps decode)"
+        )
+    if token["tokens_per_chunk"] and token["tokens_per_chunk"] >= 1.5:
+        notes.append(f"{token['tokens_per_chunk']:.1f} tokens a chunk: chunk gaps are no ITL")
+    misread = engine.rows(
+        f"SELECT vantage, ttft_ns, reading FROM resolve_ttft WHERE request_key = {key} "
+        "AND reading IN ('role', 'visible', 'early') ORDER BY row_id"
+    )
+    names = {
+        "role": "is the role chunk",
+        "visible": "is the first visible token",
+        "early": "is before the server's own first token",
+    }
+    notes += [
+        f"the {row['vantage']}'s TTFT of {row['ttft_ns'] / 1e9:.3f} s {names[row['reading']]}; not used"
+        for row in misread
+    ]
+    if segment["server_e2e_ns"] is not None:
+        notes.append("clocks are not compared: inner bars are centred, their lengths are exact")
+    return tuple(notes)

@@ -1,0 +1,96 @@
+"""Blocks as Markdown for chats, issues and wikis. Foreign text cannot form markup."""
+
+from __future__ import annotations
+
+import re
+from functools import singledispatch
+from typing import TYPE_CHECKING
+
+from analyzer.report.blocks import (
+    Block,
+    Code,
+    Facts,
+    Found,
+    Grid,
+    Heading,
+    Items,
+    Waterfall,
+    Words,
+)
+from analyzer.report.text import render as text_render
+from analyzer.report.values import safe_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MARKUP = re.compile(r"([\\`*_\[\]<>|#~!&])")
+
+
+def render(blocks: Iterable[Block]) -> str:
+    """Blocks, with an empty line between them."""
+    return "\n\n".join(_lines(block) for block in blocks) + "\n"
+
+
+def _plain(text: str) -> str:
+    escaped = _MARKUP.sub(r"\\\1", safe_text(text))
+    # Nothing is fetched for a bare address either: without its colon it is no link.
+    return re.sub(r"(?i)\b(https?|ftp|mailto)\\?:", r"\1&#58;", escaped)
+
+
+@singledispatch
+def _lines(block: object) -> str:
+    raise TypeError(type(block).__name__)
+
+
+@_lines.register(Heading)
+def _heading(block: Heading) -> str:
+    return f"{'#' * block.level} {_plain(block.text)}"
+
+
+@_lines.register(Words)
+def _words(block: Words) -> str:
+    return "\n\n".join(_plain(part) for part in block.text.split("\n") if part.strip())
+
+
+@_lines.register(Facts)
+def _facts(block: Facts) -> str:
+    return "\n".join(f"- **{_plain(name)}**: {_plain(value or '-')}" for name, value in block.pairs)
+
+
+@_lines.register(Items)
+def _items(block: Items) -> str:
+    return "\n".join(
+        f"{f'{number}.' if block.numbered else '-'} {_plain(item)}"
+        for number, item in enumerate(block.items, 1)
+    )
+
+
+@_lines.register(Code)
+def _code(block: Code) -> str:
+    return _fenced(safe_text(block.text.strip("\n"), lines=True))
+
+
+def _fenced(text: str) -> str:
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+@_lines.register(Found)
+def _found(block: Found) -> str:
+    head = f"## {_plain(block.severity)}: {_plain(block.title)}"
+    details = [f"- {_plain(text)}" for text in (f"rule: {block.rule}", *block.details)]
+    return head + "\n\n" + "\n".join(details)
+
+
+@_lines.register(Grid)
+def _grid(block: Grid) -> str:
+    rule = ["--:" if side else "---" for side in block.right]
+    rows = [[_plain(text) for text in row] for row in (block.header, *block.rows)]
+    rows.insert(1, rule)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+@_lines.register(Waterfall)
+def _waterfall(block: Waterfall) -> str:
+    return _fenced(text_render([block], width=100).rstrip("\n"))

@@ -1,0 +1,230 @@
+"""Blocks as text for a terminal of a given width. Every foreign character passes `safe_text`."""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from functools import singledispatch
+from typing import TYPE_CHECKING
+
+from analyzer.report.blocks import (
+    Block,
+    Code,
+    Facts,
+    Found,
+    Grid,
+    Heading,
+    Items,
+    Waterfall,
+    Words,
+)
+from analyzer.report.values import duration, safe_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_GAP = "  "
+_LEAST = 8
+"""Narrowest a cut column gets; below it the table turns into one block a row."""
+
+_COLOURS = {"critical": "31;1", "warning": "33;1", "note": "36;1"}
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def render(blocks: Iterable[Block], *, width: int = 80, color: bool = False) -> str:
+    """Blocks, one after the other, with a newline at the end."""
+    out: list[str] = []
+    for block in blocks:
+        if out and not (isinstance(block, Code) or out[-1] == ""):
+            out.append("")
+        lines = _lines(block, max(width, 40))
+        if color and isinstance(block, Found):
+            lines[0] = _painted(lines[0], block.severity)
+        out += lines
+    return "\n".join(line.rstrip() for line in out).strip("\n") + "\n"
+
+
+def _painted(line: str, severity: str) -> str:
+    code = _COLOURS.get(severity)
+    word = severity.upper()
+    return line.replace(word, f"\x1b[{code}m{word}\x1b[0m", 1) if code else line
+
+
+def _wrap(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        safe_text(text),
+        width,
+        initial_indent=first,
+        subsequent_indent=first if rest is None else rest,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+@singledispatch
+def _lines(block: object, width: int) -> list[str]:
+    msg = f"{type(block).__name__} cannot be drawn {width} columns wide"
+    raise TypeError(msg)
+
+
+@_lines.register(Heading)
+def _heading(block: Heading, width: int) -> list[str]:
+    lines = _wrap(block.text, width)
+    if block.level == 1:
+        lines.append("=" * max(map(cells, lines), default=0))
+    return lines
+
+
+@_lines.register(Words)
+def _words(block: Words, width: int) -> list[str]:
+    return [line for part in block.text.split("\n") for line in _wrap(part, width)]
+
+
+@_lines.register(Facts)
+def _facts(block: Facts, width: int) -> list[str]:
+    column = max((cells(safe_text(name)) for name, _ in block.pairs), default=0)
+    out: list[str] = []
+    for name, value in block.pairs:
+        head = _pad(safe_text(name), column) + _GAP
+        out += _wrap(value or "-", width, head, " " * len(head))
+    return out
+
+
+@_lines.register(Items)
+def _items(block: Items, width: int) -> list[str]:
+    out: list[str] = []
+    for number, item in enumerate(block.items, 1):
+        mark = f"{number}. " if block.numbered else "- "
+        out += _wrap(item, width, f"  {mark}", " " * (len(mark) + 2))
+    return out
+
+
+@_lines.register(Code)
+def _code(block: Code, width: int) -> list[str]:
+    del width  # what gets copied is never wrapped
+    return [f"    {line}" for line in safe_text(block.text.strip("\n"), lines=True).split("\n")]
+
+
+@_lines.register(Found)
+def _found(block: Found, width: int) -> list[str]:
+    mark = safe_text(block.severity).upper().ljust(8)
+    out = [f"{mark}{_GAP}{safe_text(block.rule)}"]
+    for text in (block.title, *block.details):
+        out += _wrap(text, width, " " * 10)
+    return out
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def cells(text: str) -> int:
+    """Columns a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def _pad(text: str, width: int, *, right: bool = False) -> str:
+    space = " " * max(0, width - cells(text))
+    return space + text if right else text + space
+
+
+def _cut(text: str, width: int) -> str:
+    """Middle cut: the head and the tail of a path both tell something."""
+    if cells(text) <= width:
+        return text
+    keep = width - 1
+    while cells(text[: keep - keep // 2]) + cells(text[-(keep // 2) :]) > width - 1:
+        keep -= 1
+    return text[: keep - keep // 2] + "…" + (text[-(keep // 2) :] if keep // 2 else "")
+
+
+@_lines.register(Grid)
+def _grid(block: Grid, width: int) -> list[str]:
+    widths = [
+        max(cells(name), *(cells(row[index]) for row in block.rows))
+        for index, name in enumerate(block.header)
+    ]
+    fitted = _fit(widths, block, width)
+    if fitted is None:
+        return _tall(block, width)
+    out = [_row(block.header, fitted, block.right)]
+    return out + [_row(row, fitted, block.right) for row in block.rows]
+
+
+def _fit(widths: list[int], block: Grid, width: int) -> list[int] | None:
+    """Column widths that fit; the widest text gives way first. None when nothing helps."""
+    out = list(widths)
+    free = [
+        index
+        for index, keep in enumerate(block.keep)
+        if not keep and not block.right[index] and widths[index] > _LEAST
+    ]
+    while sum(out) + len(_GAP) * (len(out) - 1) > width:
+        room = [index for index in free if out[index] > max(_LEAST, cells(block.header[index]))]
+        if not room:
+            return None
+        widest = max(room, key=lambda index: out[index])
+        out[widest] -= 1
+    return out
+
+
+def _row(texts: tuple[str, ...], widths: list[int], right: tuple[bool, ...]) -> str:
+    return _GAP.join(
+        _pad(_cut(text, width), width, right=side)
+        for text, width, side in zip(texts, widths, right, strict=True)
+    ).rstrip()
+
+
+def _tall(block: Grid, width: int) -> list[str]:
+    out: list[str] = []
+    for row in block.rows:
+        pairs = tuple(
+            (name, text) for name, text in zip(block.header, row, strict=True) if text != "-"
+        )
+        out += ([""] if out else []) + _facts(Facts(pairs), width)
+    return out
+
+
+# --- waterfall -----------------------------------------------------------------------------------
+
+
+@_lines.register(Waterfall)
+def _waterfall(block: Waterfall, width: int) -> list[str]:
+    bars = [
+        (safe_text(bar.vantage), safe_text(bar.label), duration(bar.dur_ns), safe_text(bar.grade))
+        for bar in block.bars
+    ]
+    vantage, name, size, grade = (max(cells(bar[i]) for bar in bars) for i in range(4))
+    room = max(10, width - vantage - name - size - grade - 4 * len(_GAP))
+    end = duration(block.total_ns)
+    scale = "0" + "·" * max(1, room - 1 - len(end)) + end
+    out = [" " * (vantage + name + 2 * len(_GAP)) + scale]
+    before = ""
+    for bar, texts in zip(block.bars, bars, strict=True):
+        drawn = _bar(bar.start_ns, bar.dur_ns, block.total_ns, room)
+        shown = "" if texts[0] == before else texts[0]
+        before = texts[0]
+        out.append(
+            _GAP.join(
+                (
+                    _pad(shown, vantage),
+                    _pad(texts[1], name),
+                    _pad(drawn, room),
+                    _pad(texts[2], size, right=True),
+                    texts[3],
+                )
+            )
+        )
+    return out
+
+
+def _bar(start: int, dur: int, total: int, room: int) -> str:
+    """Bar in whole cells with an eighth's precision at its end; never invisible."""
+    left = min(room - 1, max(0, start) * room // total)
+    eighths = min((room - left) * 8, max(1, round(max(0, dur) * room * 8 / total)))
+    whole, part = divmod(eighths, 8)
+    return " " * left + "█" * whole + (_EIGHTHS[part] if part else "")

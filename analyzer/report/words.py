@@ -1,0 +1,75 @@
+"""Sentences about findings that terminal, Markdown and HTML share."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from analyzer.contract.types import SEVERITIES
+from analyzer.report.values import percent, plural, quantity, safe_text, window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from analyzer.contract.types import CannotSay, Criterion, Finding, Findings
+
+NOT_CLEAR = "not looked at for want of data: this does not mean healthy"
+
+
+def by_severity(found: Iterable[Finding]) -> list[Finding]:
+    """Worst first; within one severity the order given stays."""
+    rank = {name: index for index, name in enumerate(SEVERITIES)}
+    return sorted(found, key=lambda item: rank.get(item.severity, len(rank)))
+
+
+def size_of(value: Finding) -> str:
+    """Name requests touched, magnitude, share and cost of a finding in one line."""
+    size = value.magnitude
+    parts = [plural(value.requests, "request"), f"{quantity(size.value, size.unit)} {size.of}"]
+    whole = "cost" if size.unit == "usd" else "end-to-end time"
+    parts.append(f"{percent(value.share)} of {whole}")
+    if value.cost_usd is not None:
+        parts.append(f"{value.cost_usd} USD")
+    return safe_text(", ".join(parts))
+
+
+def place_of(value: Finding) -> str:
+    """Where and when a finding holds."""
+    parts = [f"where: {value.where}"] if value.where else []
+    if value.window:
+        parts.append(f"window: {window(value.window)}")
+    return safe_text("; ".join(parts))
+
+
+def grade_of(value: Finding) -> str:
+    """How a finding is known."""
+    return safe_text(f"{value.confidence}, coverage {percent(value.coverage)}")
+
+
+def criterion(value: Criterion) -> str:
+    """``p95 ttft <= 2.00 s``."""
+    return safe_text(f"{value.metric} {value.op} {quantity(value.value, value.unit)}")
+
+
+def sql_command(sql: str) -> str:
+    """Command that runs ``sql`` again; quoted, since it gets pasted into a shell."""
+    return f"analyze sql {shlex.quote(safe_text(sql, lines=True).strip())}"
+
+
+def needs(value: CannotSay) -> str:
+    """Name the inputs a rule lacks."""
+    return safe_text(", ".join(item.input for item in value.missing)) or "input not named"
+
+
+def tally(value: Findings) -> str:
+    """``2 found, 17 clear, 5 cannot say``; the outcomes are never added up."""
+    parts = [f"{len(value.found):,} found"]
+    worst = [
+        plural(sum(item.severity == name for item in value.found), name)
+        for name in SEVERITIES
+        if any(item.severity == name for item in value.found)
+    ]
+    if worst:
+        parts[0] += f" ({', '.join(text.replace('criticals', 'critical') for text in worst)})"
+    parts += [f"{len(value.clear):,} clear", f"{len(value.cannot_say):,} cannot say"]
+    return ", ".join(parts)

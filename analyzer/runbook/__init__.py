@@ -1,0 +1,1 @@
+"""The runbook: one play a finding, ``<id prefix>/<name>.md``. See README.md."""

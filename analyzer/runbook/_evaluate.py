@@ -1,0 +1,178 @@
+"""Asks a case every play's question. Three outcomes: found, clear, cannot say; never two."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from analyzer.contract.types import (
+    SEVERITIES,
+    Action,
+    CannotSay,
+    Clear,
+    Criterion,
+    Evidence,
+    Finding,
+    Findings,
+    Magnitude,
+    Missing,
+)
+from analyzer.engines.duckdb import Engine
+from analyzer.runbook._play import Play, all_plays
+
+ENOUGH = 0.9
+"""Share of the requests in scope that must carry the inputs before "nothing there" means clear."""
+
+_SLOT = re.compile(r"\{(\w+)\}")
+_EXAMPLES = 3
+Say = Callable[[Any, str], str]
+"""Writes a value with its unit for people."""
+
+
+def evaluate(engine: Engine, say: Say) -> Findings:
+    """Every rule's outcome, findings by severity, then share, then id."""
+    outcomes = [outcome_of(play, engine, say) for play in all_plays().values()]
+    found = [one for one in outcomes if isinstance(one, Finding)]
+    found.sort(key=lambda one: (SEVERITIES.index(one.severity), -one.share, one.rule))
+    return Findings(
+        tuple(found),
+        tuple(one for one in outcomes if isinstance(one, Clear)),
+        tuple(one for one in outcomes if isinstance(one, CannotSay)),
+    )
+
+
+def outcome_of(play: Play, engine: Engine, say: Say) -> Finding | Clear | CannotSay:
+    """One rule's outcome in this case."""
+    front = play.front
+    scope = engine.value(front.scope) or 0
+    if not scope:
+        lacking = tuple(Missing(need.input, need.how) for need in front.needs)
+        return CannotSay(play.rule, lacking or (Missing("requests", "ingest logs"),), 0.0, front.title)
+    covered = {need.input: (engine.value(need.sql) or 0) / scope for need in front.needs}
+    coverage = min(covered.values(), default=1.0)
+    touched = _touched(front.touched, engine)
+    if touched.requests:
+        return _finding(play, engine, say, touched, coverage)
+    if coverage >= ENOUGH:
+        return Clear(play.rule, coverage, front.title)
+    lacking = tuple(Missing(n.input, n.how) for n in front.needs if covered[n.input] < ENOUGH)
+    return CannotSay(play.rule, lacking, coverage, front.title)
+
+
+@dataclass(frozen=True)
+class _Touched:
+    requests: int
+    excess: float
+    whole: float
+    first_ns: int | None
+    last_ns: int | None
+    total: float
+    where: str | None
+    examples: tuple[str, ...]
+
+
+def _touched(sql: str, engine: Engine) -> _Touched:
+    """Sums over the touched requests, and where they stand."""
+    rows = engine.rows(
+        f"""WITH touched AS ({sql})
+SELECT
+  count(*) AS requests, coalesce(SUM(CAST(t.excess AS DOUBLE)), 0) AS excess,
+  coalesce(SUM(CAST(t.whole AS DOUBLE)), 0) AS whole,
+  min(r.start_ns) AS first_ns, max(r.start_ns + coalesce(s.e2e_ns, 0)) AS last_ns,
+  count(DISTINCT r.route) AS routes, min(r.route) AS route, count(r.route) AS with_route,
+  count(DISTINCT r.model) AS models, min(r.model) AS model, count(r.model) AS with_model
+FROM touched AS t
+JOIN resolve_request AS r ON t.request_key = r.request_key
+JOIN latency_segment AS s ON t.request_key = s.request_key"""
+    )
+    row = rows[0]
+    if not row["requests"]:
+        return _Touched(0, 0, 0, None, None, 0, None, ())
+    case = engine.rows(
+        "SELECT coalesce(SUM(CAST(e2e_ns AS DOUBLE)), 0) AS total, count(DISTINCT r.route) AS routes, "
+        "count(DISTINCT r.model) AS models FROM latency_segment AS s "
+        "JOIN resolve_request AS r ON s.request_key = r.request_key"
+    )[0]
+    examples = engine.rows(
+        f"WITH touched AS ({sql}) SELECT r.id FROM touched AS t JOIN resolve_request AS r "
+        f"ON t.request_key = r.request_key ORDER BY t.excess DESC, t.request_key LIMIT {_EXAMPLES}"
+    )
+    where = [
+        f"{name} {row[name]}"
+        for name in ("route", "model")
+        if row[f"{name}s"] == 1 and row[f"with_{name}"] == row["requests"] and case[f"{name}s"] > 1
+    ]
+    return _Touched(
+        row["requests"], row["excess"], row["whole"], row["first_ns"], row["last_ns"],
+        case["total"], ", ".join(where) or None, tuple(one["id"] for one in examples),
+    )  # fmt: skip
+
+
+def _finding(
+    play: Play, engine: Engine, say: Say, touched: _Touched, coverage: float
+) -> Finding:
+    front = play.front
+    size = front.magnitude
+    value = touched.excess / touched.requests * size.scale
+    if size.sql is not None:
+        value = float(engine.value(size.sql) or 0)
+    is_time = size.unit == "s" and size.sql is None
+    share = touched.excess / touched.total if is_time and touched.total else 0.0
+    share = min(1.0, max(0.0, share))
+    evidence = tuple(
+        Evidence(one.label, engine.value(one.sql), one.unit, one.sql) for one in front.evidence
+    )
+    words = {
+        one.id: say(got.value, got.unit)
+        for one, got in zip(front.evidence, evidence, strict=True)
+    } | {
+        "requests": say(touched.requests, ""),
+        "magnitude": say(value, size.unit),
+        "share": say(share, "ratio"),
+        "where": touched.where or "the whole case",
+    }  # fmt: skip
+    return Finding(
+        rule=play.rule,
+        severity=_severity(play, touched, share),
+        segment=front.segment,
+        title=front.title,
+        requests=touched.requests,
+        magnitude=Magnitude(value, size.unit, size.of),
+        share=share,
+        confidence=front.confidence,
+        coverage=min(1.0, coverage),
+        where=touched.where,
+        window=(touched.first_ns, touched.last_ns)
+        if touched.first_ns is not None and touched.last_ns is not None
+        else None,
+        evidence=evidence,
+        actions=tuple(
+            Action(_fill(one.do, words), one.owner, _fill(one.expect, words))
+            for one in front.actions
+        ),
+        done_when=tuple(
+            Criterion(one.metric, one.op, one.value, one.unit, one.sql) for one in front.done_when
+        ),
+        examples=touched.examples,
+        symptom=_fill(play.symptom, words),
+        cause=_fill(play.cause, words),
+        contradicts=_fill(play.contradicts, words),
+        how_computed=front.touched,
+        record_it=front.record,
+    )
+
+
+def _severity(play: Play, touched: _Touched, share: float) -> str:
+    rule = play.front.fires_when
+    relative = touched.excess / touched.whole if touched.whole else 1.0
+    if touched.requests < rule.requests or relative < rule.relative:
+        return "note"
+    reached = "critical" if share >= rule.critical_share else "warning"
+    return max(reached, rule.at_most, key=SEVERITIES.index)
+
+
+def _fill(text: str, words: dict[str, str]) -> str:
+    """``{name}`` becomes the evidence of that id; an unknown one is a mistake of the play."""
+    return _SLOT.sub(lambda match: words[match[1]], text)

@@ -1,0 +1,178 @@
+"""A play: TOML front matter that says what to ask the case, and the words for people."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from analyzer.errors import AnalyzerError
+
+_SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
+_SECTIONS = ("Symptom", "Cause", "Contradicts", "Done when")
+
+Sql = Annotated[str, Meta(description="one SELECT over tables and analyses")]
+
+
+class MagnitudeOf(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The one size of the finding: mean of ``excess`` over the touched, times ``scale``.
+
+    ``sql`` states it otherwise, where the mean is not what people need.
+    """
+
+    unit: str
+    of: str
+    scale: float = 1.0
+    sql: Sql | None = None
+
+
+class FiresWhen(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What makes the finding more than a note, and why these numbers.
+
+    ``relative``: smallest sum of excess over sum of ``whole`` of the touched requests.
+    ``critical_share``: from this share of all time (or money) on it is critical.
+    ``at_most``: the highest severity it can have.
+    """
+
+    why: str
+    requests: int = 1
+    relative: float = 0.0
+    critical_share: float = 0.25
+    at_most: Literal["critical", "warning", "note"] = "critical"
+
+
+class Need(Struct, kw_only=True, forbid_unknown_fields=True):
+    """An input: ``sql`` counts the requests in scope that carry it; ``how`` to record it."""
+
+    input: str
+    sql: Sql
+    how: str
+
+
+class EvidenceOf(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One number: ``id`` is its name in the text."""
+
+    id: str
+    label: str
+    unit: str
+    sql: Sql
+
+
+class ActionOf(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What to do, who does it, what to expect."""
+
+    do: str
+    owner: str
+    expect: str
+
+
+class CriterionOf(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Fixed when ``sql`` ``op`` ``value``."""
+
+    metric: str
+    op: Literal["<=", "<", ">=", ">", "="]
+    value: float
+    unit: str
+    sql: Sql
+
+
+class Front(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Front matter of a play.
+
+    ``touched`` gives one row a touched request: ``request_key``, ``excess`` (raw unit, ns where the
+    magnitude is a time), ``whole`` (what the excess is part of). ``scope`` counts the requests the
+    play looks at.
+    """
+
+    title: str
+    claims: str
+    segment: Literal["queue", "prefill", "decode", "network", "client", "none"]
+    confidence: Literal["measured", "derived", "modelled", "suspected"]
+    scope: Sql
+    touched: Sql
+    magnitude: MagnitudeOf
+    fires_when: FiresWhen
+    needs: list[Need]
+    evidence: list[EvidenceOf]
+    actions: list[ActionOf]
+    done_when: list[CriterionOf]
+    must_not: str = ""
+    record: str = ""
+
+
+class Play(Struct, frozen=True):
+    """One finding the tool can make."""
+
+    rule: str
+    front: Front
+    symptom: str
+    cause: str
+    contradicts: str
+    done_when: str
+
+    @property
+    def fires_when(self) -> str:
+        """The thresholds and their reason, for ``explain``."""
+        rule = self.front.fires_when
+        parts = [f"at least {rule.requests} requests"]
+        if rule.relative:
+            parts.append(f"an effect of at least {rule.relative:.0%} of their time")
+        if rule.at_most == "note":
+            head = "always a note"
+        else:
+            head = f"a warning from {' and '.join(parts)} on, else a note"
+        if rule.at_most == "critical":
+            head += f"; critical from {rule.critical_share:.0%} of all time on"
+        must_not = f" Does not fire: {self.front.must_not}" if self.front.must_not else ""
+        return f"{head}. {rule.why}{must_not}"
+
+
+@cache
+def all_plays() -> dict[str, Play]:
+    """Rule -> play, for every ``.md`` file below ``runbook/<prefix>/``."""
+    found = {}
+    for prefix in sorted(files("analyzer").joinpath("runbook").iterdir(), key=lambda p: p.name):
+        if not prefix.is_dir():
+            continue
+        for file in sorted(prefix.iterdir(), key=lambda p: p.name):
+            if file.name.endswith(".md"):
+                rule = f"{prefix.name}.{file.name.removesuffix('.md')}"
+                found[rule] = parse(rule, file.read_text(encoding="utf-8"))
+    return found
+
+
+def play_named(rule: str) -> Play:
+    """The play of a rule; an unknown one lists the near ones."""
+    plays = all_plays()
+    if rule not in plays:
+        near = [name for name in plays if name.split(".")[0] == rule.split(".")[0]] or list(plays)
+        raise AnalyzerError(f"no finding named {rule!r}", f"known: {', '.join(near)}")
+    return plays[rule]
+
+
+def parse(rule: str, text: str) -> Play:
+    """Read one play; raises where its front matter or sections are not what they must be."""
+    parts = text.split("+++\n", 2)
+    if len(parts) != 3 or parts[0].strip():
+        raise AnalyzerError(f"play {rule}: it does not begin with +++ front matter +++")
+    try:
+        front = msgspec.convert(tomllib.loads(parts[1]), Front)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise AnalyzerError(f"play {rule}: {error}") from None
+    pieces = _SECTION.split(parts[2])
+    sections = dict(zip(pieces[1::2], (one.strip() for one in pieces[2::2]), strict=True))
+    missing = [name for name in _SECTIONS if name not in sections]
+    if missing:
+        raise AnalyzerError(f"play {rule}: section {', '.join(missing)} is missing")
+    symptom, cause, contradicts, done_when = (_flow(sections[name]) for name in _SECTIONS)
+    return Play(rule, front, symptom, cause, contradicts, done_when)
+
+
+def _flow(text: str) -> str:
+    """Paragraphs on one line each."""
+    return "\n\n".join(" ".join(one.split()) for one in text.split("\n\n") if one.strip())

@@ -1,0 +1,1 @@
+"""Logs in the formats that real systems write, with known truth behind them."""

@@ -1,0 +1,325 @@
+"""Printers: hostile text stays text, same bytes twice, three outcomes kept apart."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from decimal import Decimal
+from html.parser import HTMLParser
+
+import examples_of_results as ex
+import pytest
+
+from analyzer.contract.types import Findings, Report, Series, Table
+from analyzer.errors import AnalyzerError
+from analyzer.report import values
+from analyzer.report.charts import segments_svg
+from analyzer.report.formats import FORMATS, render
+from analyzer.report.html import render as html
+from analyzer.report.html import write_html
+
+VALUES = {
+    "table": ex.LATENCY,
+    "findings": ex.FINDINGS,
+    "status": ex.STATUS,
+    "ingest": ex.INGESTED,
+    "show": ex.VIEW,
+    "explain": ex.EXPLAINED,
+    "explain_clear": replace(ex.EXPLAINED, outcome=ex.FINDINGS.clear[0]),
+    "explain_cannot_say": replace(ex.EXPLAINED, outcome=ex.FINDINGS.cannot_say[0]),
+    "report": ex.REPORT,
+    "hostile_report": ex.hostile_report(),
+    "hostile_findings": ex.hostile_findings(),
+    "empty": ex.EMPTY,
+}
+ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.data = ""
+        self.text = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in {"meta", "link"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.data += data
+        else:
+            self.text += data
+
+
+def page_of(report: Report) -> _Page:
+    page = _Page()
+    page.feed(html(report))
+    page.close()
+    assert page.open == []
+    return page
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (None, "-"),
+        (0, "0 s"),
+        (1, "1.00 ns"),
+        (850_000, "850 us"),
+        (999_949, "1.00 ms"),
+        (12_345_678, "12.3 ms"),
+        (999_999_999, "1.00 s"),
+        (4_012_345_678, "4.01 s"),
+        (-4_012_345_678, "-4.01 s"),
+        (125 * ex.S, "2 min 05 s"),
+        (3 * 3600 * ex.S + 720 * ex.S, "3 h 12 min"),
+        (3 * 86400 * ex.S, "3 d 00 h"),
+    ],
+)
+def test_durations_have_three_digits(ns, text):
+    assert values.duration(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(0.3127, "31.3 %"), (1.0, "100 %"), (0.99999, "> 99.9 %"), (0, "0 %"), (None, "-")],
+)
+def test_short_of_all_never_reads_as_all(ratio, text):
+    assert values.percent(ratio) == text
+
+
+def test_other_values_in_their_units():
+    assert values.count(12345) == "12,345"
+    assert values.size(1_412_000) == "1.41 MB"
+    assert values.quantity(5.3, "ratio") == "5.30 times"
+    assert values.quantity(2.0, "s") == "2.00 s"
+    assert values.quantity(4812330, "tokens") == "4,812,330 tokens"
+    assert values.cell("generation_tokens_per_s", 1234.5) == "1,234 /s"
+    assert values.cell("cost_usd", Decimal("12.418250000")) == "12.418250000"
+    assert values.moment(ex.START) == "2026-09-17 14:10:00Z"
+    assert values.rfc3339(ex.START + 1_500_000) == "2026-09-17T14:10:00.0015Z"
+    assert values.window(ex.INCIDENT) == "2026-09-17 14:30:00Z to 14:52:30Z"
+    assert values.moment(1 << 80) == f"{1 << 80} ns"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[31mred\x1b[0m",
+        "\x9b31mred",
+        "\x1b]0;title\x07red",
+        "\x1b]8;;http://x\x1b\\red",
+        "\x1bPq#\x1b\\red",
+        "\x1bcred",
+        "r\x00e\x08d",
+        "re\u202ed",
+        "red\x1b",
+        "red\x1b[",
+    ],
+)
+def test_escapes_and_controls_are_stripped(text):
+    assert values.safe_text(text) == "red"
+
+
+# --- all printers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", VALUES)
+def test_every_value_has_every_format_without_active_characters(name, form):
+    text = render(VALUES[name], form)
+    assert text == render(VALUES[name], form)
+    assert text.endswith("\n") or (form == "csv" and not text)
+    assert not ACTIVE.search(text)
+    assert "None" not in text
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("width", [60, 80, 132])
+def test_text_keeps_the_width_but_for_what_gets_copied(name, width):
+    lines = render(VALUES[name], "table", width=width).split("\n")
+    long = [line for line in lines if len(line) > width and not line.startswith("    ")]
+    # A word of its own length, as a path or an id, is never broken.
+    assert [line for line in long if max(map(len, line.split())) < width - 30] == []
+
+
+def test_json_envelopes():
+    table = json.loads(render(ex.LATENCY, "json"))
+    assert (table["kind"], table["version"]) == ("analyze.latency", 1)
+    assert table["rows"] == [
+        {
+            "model": "llama-3.1-70b",
+            "hour_at": "2026-09-17T14:10:00Z",
+            "requests": 4218,
+            "ttft_p95_ns": 4812000000,
+            "error_ratio": 0.0123456789,
+            "cost_usd": "12.418250000",
+        }
+    ]
+    told = json.loads(render(ex.FINDINGS, "json"))
+    assert list(told) == ["kind", "version", "findings", "clear", "cannot_say"]
+    assert list(told["findings"][2]) == [
+        "rule",
+        "severity",
+        "segment",
+        "title",
+        "requests",
+        "magnitude",
+        "share",
+        "cost_usd",
+        "confidence",
+        "coverage",
+        "where",
+        "window",
+        "evidence",
+        "actions",
+        "done_when",
+        "examples",
+    ]
+    assert told["findings"][2]["window"] == {
+        "from": "2026-09-17T14:30:00Z",
+        "to": "2026-09-17T14:52:30Z",
+    }
+    assert list(told["findings"][2]["done_when"][0]) == ["metric", "op", "value", "unit"]
+    assert list(told["clear"][0]) == ["rule", "coverage"]
+    assert list(told["cannot_say"][0]) == ["rule", "missing", "coverage"]
+
+
+def test_sql_rows_come_out_as_asked_for():
+    table = Table("analyze.sql", ({"start_ns": ex.START, "n": float("nan"), "x": 1.5},))
+    assert json.loads(render(table, "json"))["rows"] == [
+        {"start_ns": ex.START, "n": None, "x": 1.5}
+    ]
+    assert str(ex.START) in render(table, "table")
+
+
+def test_csv_holds_the_rows_and_no_formula():
+    rows = list(csv.DictReader(io.StringIO(render(ex.FINDINGS, "csv"))))
+    assert [row["outcome"] for row in rows].count("cannot say") == 2
+    table = Table("analyze.sql", ({"a": "=cmd()", "b": "-1.5", "c": "@x", "d": "x\ny"},))
+    got = next(csv.DictReader(io.StringIO(render(table, "csv"))))
+    assert got == {"a": "'=cmd()", "b": "-1.5", "c": "'@x", "d": "x\ny"}
+
+
+def test_three_outcomes_are_counted_apart():
+    text = render(ex.FINDINGS, "table")
+    assert "3 found (1 critical, 1 warning, 1 note), 6 clear, 2 cannot say" in text
+    assert text.index("CRITICAL") < text.index("WARNING") < text.index("NOTE")
+    assert text.index("clear: 6 checks") < text.index("cannot say: 2 checks")
+    assert "does not mean healthy" in text
+    assert "1,412 requests, 4.01 s mean wait, 31.3 % of end-to-end time" in " ".join(text.split())
+
+
+def test_colour_is_only_added_when_asked_for():
+    assert "\x1b" not in render(ex.FINDINGS, "table")
+    assert "\x1b[31;1mCRITICAL\x1b[0m" in render(ex.FINDINGS, "table", color=True)
+
+
+def test_waterfall_and_both_views():
+    text = render(ex.VIEW, "table", width=80)
+    assert "█" in text
+    assert "end to end: 11.2 s" in text
+    assert "to the first token: 7.45 s" in text
+    assert "absent" in text
+    assert "logs/client/stream.jsonl:88211" in text
+
+
+def test_wide_tables_turn_into_one_block_a_row():
+    table = Table("analyze.sql", ({f"column_{n}": n for n in range(30)},))
+    text = render(table, "table", width=80)
+    assert "column_29  29" in text
+
+
+# --- HTML ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "report", [ex.REPORT, ex.EMPTY, ex.QUIET, ex.hostile_report()], ids=["rich", "0", "3", "evil"]
+)
+def test_html_is_closed_in_itself(report):
+    page = page_of(report)
+    policy = [a["content"] for t, a in page.tags if t == "meta" and "http-equiv" in a]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+    fetching = {"src", "srcset", "action", "data", "poster", "xlink:href", "background"}
+    for tag, attrs in page.tags:
+        assert not fetching & set(attrs), (tag, attrs)
+        assert not any(name.startswith("on") for name in attrs)
+        assert (attrs.get("href") or "#").startswith(("#", "data:,"))
+        assert "url(" not in (attrs.get("style") or "")
+    scripts = [attrs for tag, attrs in page.tags if tag == "script"]
+    assert scripts == [{"type": "application/json", "id": "report-data"}]
+    assert not re.search(r"@import|url\(", html(report))
+    assert html(report) == html(report)
+    embedded = json.loads(page.data)
+    assert embedded == json.loads(render(report, "json"))
+    assert embedded["requests"] == report.requests
+
+
+def test_html_shows_hostile_text_as_text():
+    page = page_of(ex.hostile_report())
+    assert "alert(1)" in page.text
+    assert not ACTIVE.search(html(ex.hostile_report()))
+    assert "<script>alert" not in html(ex.hostile_report())
+
+
+def test_html_tells_each_finding_with_sql_action_and_end():
+    page = page_of(ex.REPORT)
+    for title in ("Symptom", "Evidence", "Cause", "What would contradict it", "Done when"):
+        assert title in page.text
+    for item in ex.FINDINGS.found:
+        assert item.title in page.text
+        for proof in item.evidence:
+            assert proof.sql in page.text
+        for action in item.actions:
+            assert page.text.count(action.do) == 2
+    assert "analyze sql 'SELECT" in page.text
+    heads = [tag for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert heads[0] == "h1"
+    assert heads.count("h1") == 1
+
+
+def test_html_of_nothing_claims_nothing():
+    text = page_of(ex.EMPTY).text
+    assert "No check was run." in text
+    assert "Every check had its inputs" not in text
+    assert "1 check could not look, which says nothing about health" in page_of(ex.QUIET).text
+
+
+def test_chart_sizes():
+    assert segments_svg(ex.EMPTY.timeline) == ""
+    svg = segments_svg(ex.REPORT.timeline, windows=(("1", *ex.INCIDENT),))
+    assert svg.startswith("<svg")
+    assert "currentColor" in svg
+    assert 'width="' not in svg.split(">")[0]
+    gone = Series("t", "start_ns", "v", "ns", None, ({"start_ns": 0, "v": None},))
+    assert segments_svg(gone) == ""
+
+
+def test_findings_empty():
+    assert "0 found, 0 clear, 0 cannot say" in render(Findings(), "table")
+
+
+def test_a_file_that_is_there_stays(tmp_path):
+    path = tmp_path / "new" / "report.html"
+    assert write_html(ex.EMPTY, path) == path
+    with pytest.raises(AnalyzerError, match="exists already"):
+        write_html(ex.QUIET, path)
+    write_html(ex.QUIET, path, force=True)
+    assert path.read_text(encoding="utf-8") == html(ex.QUIET)
+    assert [item.name for item in path.parent.iterdir()] == ["report.html"]

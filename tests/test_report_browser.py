@@ -1,0 +1,84 @@
+"""The report in a real browser: quiet console, phone width, readable in the dark."""
+
+from __future__ import annotations
+
+import examples_of_results as ex
+import pytest
+from browser import Browser, chromium
+
+from analyzer.report.html import render
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="no chromium on this machine")
+
+REPORTS = {"rich": ex.REPORT, "empty": ex.EMPTY, "quiet": ex.QUIET, "evil": ex.hostile_report()}
+
+# Contrast of every element that holds text of its own against the nearest painted background.
+CONTRAST = """
+(() => {
+  const rgb = text => String(text).match(/[\\d.]+/g).map(Number);
+  const light = c => c.slice(0, 3).map(v => v / 255)
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const c = rgb(getComputedStyle(e).backgroundColor);
+      if (c.length < 4 || c[3] > 0) return c;
+    }
+    return [255, 255, 255];
+  };
+  let worst = [99, ""];
+  for (const e of document.querySelectorAll("body *:not(script, svg)")) {
+    if (e.closest("style") || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
+    const style = getComputedStyle(e);
+    const ink = e instanceof SVGElement ? style.fill : style.color;
+    const [a, b] = [light(rgb(ink)), light(behind(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < worst[0]) worst = [ratio, e.tagName + " " + e.className + " " + e.textContent];
+  }
+  return worst;
+})()
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    for name, report in REPORTS.items():
+        (folder / f"{name}.html").write_text(render(report), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("width", [390, 768, 1200])
+def test_no_error_no_request_no_overflow(browser, pages, name, width):
+    browser.errors.clear()
+    browser.requests.clear()
+    browser.open(pages / f"{name}.html", width)
+    browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.value("document.documentElement.scrollWidth") <= width
+    assert browser.errors == []
+    assert [url for url in browser.requests if not url.startswith(("file:", "data:"))] == []
+    assert browser.value("typeof JSON.parse(document.getElementById('report-data').text)")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_text_stands_out(browser, pages, dark):
+    browser.open(pages / "rich.html", 1200, dark=dark)
+    ratio, where = browser.value(CONTRAST)
+    assert ratio >= 4.5, where
+    page = browser.value("getComputedStyle(document.body).backgroundColor")
+    assert (page == "rgb(255, 255, 255)") is not dark
+
+
+def test_the_narrow_picture_replaces_the_wide_one(browser, pages):
+    shown = "[...document.querySelectorAll('.chart')].map(e => e.offsetWidth > 0)"
+    browser.open(pages / "rich.html", 1200)
+    assert browser.value(shown) == [True, False]
+    browser.open(pages / "rich.html", 390)
+    assert browser.value(shown) == [False, True]
