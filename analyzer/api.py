@@ -18,7 +18,7 @@ from analyzer.contract.types import (
 )
 from analyzer.engines.duckdb import Engine
 from analyzer.errors import AnalyzerError
-from analyzer.ingest import ingest
+from analyzer.intake import ingest
 from analyzer.questions import catalog, request
 from analyzer.questions import latency as latencies
 from analyzer.questions import report as reports

@@ -30,6 +30,7 @@ S = 1_000_000_000
 START = 1_789_654_200 * S
 WINDOW = (START, START + 3600 * S)
 INCIDENT = (START + 1200 * S, START + 2550 * S)
+MOMENTS = (("mean", 1), ("p50", 1), ("p95", 2), ("p99", 3))
 HOSTILE = "<script>alert(1)</script>\x1b[31mred\x1b[0m\x1b]0;title\x07\u202eevil\"'&|`"
 
 QUEUE = Finding(
@@ -59,31 +60,22 @@ QUEUE = Finding(
             "SELECT CAST(avg(queue_ns) AS BIGINT) FROM resolved_request\n"
             "WHERE NOT (start_ns >= 1789655400000000000 AND start_ns < 1789656750000000000)",
         ),
-        Evidence(
-            "KV cache in use, highest", 0.412, "ratio", "SELECT max(kv_used_ratio) FROM sample"
-        ),
-        Evidence(
-            "requests running, highest", 64, "requests", "SELECT max(running) FROM engine_sample"
-        ),
+        Evidence("KV cache in use, highest", 0.412, "ratio", "SELECT max(kv_used_ratio) FROM s"),
+        Evidence("requests running, highest", 64, "requests", "SELECT max(running) FROM s"),
     ),
     actions=(
         Action(
             "Raise the admission limit (--max-num-seqs) from 64 to 128 on one replica",
-            "serving platform",
-            "mean wait below 400 ms; step time up by less than 10 %",
+            *("serving platform", "mean wait below 400 ms; step time up by less than 10 %"),
         ),
         Action(
             "Alert on requests waiting while the KV cache is below 70 %",
-            "serving platform",
-            "the next occurrence is seen within a minute",
+            *("serving platform", "the next occurrence is seen within a minute"),
         ),
     ),
     done_when=(
         Criterion(
-            "p95 ttft",
-            "<=",
-            2.0,
-            "s",
+            *("p95 ttft", "<=", 2.0, "s"),
             "SELECT quantile_cont(ttft_ns, 0.95) / 1e9 FROM resolved_request "
             "WHERE model = 'llama-3.1-70b'",
         ),
@@ -95,8 +87,7 @@ QUEUE = Finding(
     "window with less than half of its KV cache in use, so requests waited for a slot and not for "
     "memory.",
     contradicts="A KV cache near full, or prompts that grew in the same window.",
-    how_computed="Waits are the engine's own queue times; the baseline is the rest of the case.",
-    record_it="Keep the engine's status lines at one a second.",
+    how_computed="Waits are the engine's own; the baseline is the rest of the case.",
 )
 CACHE = Finding(
     rule="prefill.cache-miss",
@@ -119,15 +110,13 @@ CACHE = Finding(
     actions=(
         Action(
             "Move the timestamp from the head of the system prompt to its end",
-            "application team",
-            "cached share back above 75 %",
+            *("application team", "cached share back above 75 %"),
         ),
     ),
     done_when=(Criterion("cached share", ">=", 0.75, "ratio", "SELECT 0.81"),),
     examples=("req-0501",),
     symptom="The first token came 640 ms later for 318 requests.",
     cause="The first block of the prompt differs on every call since 14:35.",
-    contradicts="Equal prefix hashes with as many cached tokens as before.",
 )
 NOTE = Finding(
     rule="instrument.cached-tokens",
@@ -154,18 +143,14 @@ FINDINGS = Findings(
     cannot_say=(
         CannotSay(
             "decode.below-bound",
-            (
-                Missing("memory bandwidth", "Add deployment.json with the accelerator's name."),
-                Missing("parameters", "Add params to deployment.json."),
-            ),
+            (Missing("memory bandwidth", "Name the accelerator."), Missing("parameters", "Add.")),
             0.0,
             "Decode runs far below the hardware's bound",
         ),
         CannotSay(
             "cost.spike",
             (Missing("prices", "Pass --prices prices.json, or name a listed model."),),
-            0.12,
-            "The bill rose",
+            *(0.12, "The bill rose"),
         ),
     ),
 )
@@ -315,11 +300,7 @@ def hostile_report() -> Report:
         findings=hostile_findings(),
         segments=Table("analyze.segments", ({HOSTILE: HOSTILE, "segment": HOSTILE},), (HOSTILE,)),
         timeline=Series(
-            HOSTILE,
-            "start_ns",
-            "value",
-            HOSTILE,
-            "segment",
+            *(HOSTILE, "start_ns", "value", HOSTILE, "segment"),
             ({"start_ns": START, "segment": HOSTILE, "value": 1.5},),
         ),
         slowest=({**SLOWEST[0], "id": HOSTILE},),
@@ -340,16 +321,19 @@ VIEW = RequestView(
         Bar("engine", "prefill", 6_500_000_000, 900_000_000, "measured", "prefill"),
         Bar("engine", "decode", 7_400_000_000, 3_700_000_000, "derived", "decode"),
     ),
-    segments=(
-        {"view": "e2e", "segment": "queue", "dur_ns": 6_400_000_000, "grade": "measured"},
-        {"view": "e2e", "segment": "prefill", "dur_ns": 900_000_000, "grade": "measured"},
-        {"view": "e2e", "segment": "decode", "dur_ns": 3_700_000_000, "grade": "measured"},
-        {"view": "e2e", "segment": "network", "dur_ns": 150_000_000, "grade": "derived"},
-        {"view": "e2e", "segment": "unattributed", "dur_ns": 50_000_000, "grade": "derived"},
-        {"view": "ttft", "segment": "queue", "dur_ns": 6_400_000_000, "grade": "measured"},
-        {"view": "ttft", "segment": "prefill", "dur_ns": 900_000_000, "grade": "measured"},
-        {"view": "ttft", "segment": "network", "dur_ns": None, "grade": "absent"},
-        {"view": "ttft", "segment": "unattributed", "dur_ns": 150_000_000, "grade": "derived"},
+    segments=tuple(
+        {"view": view, "segment": name, "dur_ns": size, "grade": grade}
+        for view, name, size, grade in (
+            ("e2e", "queue", 6_400_000_000, "measured"),
+            ("e2e", "prefill", 900_000_000, "measured"),
+            ("e2e", "decode", 3_700_000_000, "measured"),
+            ("e2e", "network", 150_000_000, "derived"),
+            ("e2e", "unattributed", 50_000_000, "derived"),
+            ("ttft", "queue", 6_400_000_000, "measured"),
+            ("ttft", "prefill", 900_000_000, "measured"),
+            ("ttft", "network", None, "absent"),
+            ("ttft", "unattributed", 150_000_000, "derived"),
+        )
     ),
     tokens=(("input, fresh", 1812), ("cache read", None), ("output", 412)),
     records=(
@@ -361,18 +345,8 @@ INGESTED = IngestResult(
     db="analyze.duckdb",
     files=(
         FileRead(
-            "logs/engine/vllm-0.log",
-            "read",
-            "vllm_log",
-            "line",
-            98_412,
-            98_404,
-            5,
-            3,
-            1_412,
-            START,
-            WINDOW[1],
-            14_000_000,
+            *("logs/engine/vllm-0.log", "read", "vllm_log", "line"),
+            *(98_412, 98_404, 5, 3, 1_412, START, WINDOW[1], 14_000_000),
         ),
         FileRead("logs/notes.txt", "unrecognised", why="no reader knows its first lines"),
     ),
@@ -383,13 +357,7 @@ INGESTED = IngestResult(
 STATUS = Status(
     db="analyze.duckdb",
     sources=SOURCES,
-    coverage=Table(
-        "analyze.coverage",
-        (
-            {"segment": "queue", "measured_share": 0.97},
-            {"segment": "network", "derived_share": 0.9},
-        ),
-    ),
+    coverage=Table("analyze.coverage", ({"quantity": "queue", "coverage": 0.97},)),
     problems=Table("analyze.problems", ()),
     assumed=INGESTED.assumed,
     cannot_say=FINDINGS.cannot_say,
@@ -403,6 +371,19 @@ EXPLAINED = Explanation(
     others=(),
     claims="Requests wait although the engine has room.",
     fires_when="At least 20 requests wait more than three times the case's own baseline.",
+)
+METRICS = Table(
+    "analyze.latency",
+    tuple(
+        {
+            "model": "llama-3.1-70b-instruct",
+            "metric": metric,
+            **{f"{name}_ns": size * 1_234_567_890 for name, size in MOMENTS},
+            "share": 0.5,
+            **dict.fromkeys(("requests", "measured", "derived", "absent"), 4218),
+        }
+        for metric in ("e2e", "ttft", "unattributed")
+    ),
 )
 LATENCY = Table(
     "analyze.latency",

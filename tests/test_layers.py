@@ -24,11 +24,13 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     # markupsafe is jinja2's own type of escaped text
     "report": ({"contract", "errors"}, {"jinja2", "markupsafe"}),
     "simulate": ({"contract", "errors"}, set()),
-    "ingest": ({"contract", "errors", "readers", "store"}, set()),
+    "intake": ({"contract", "errors", "readers", "store"}, set()),
+    "questions": ({"contract", "errors", "engines", "readers"}, set()),
+    "formulas": (set(), set()),
     "api": (
         {
             "contract", "errors", "readers", "store", "engines", "analyses", "runbook", "catalogs",
-            "report", "simulate", "ingest", "__init__",
+            "report", "simulate", "intake", "questions", "formulas", "__init__",
         },
         set(),
     ),

@@ -14,15 +14,14 @@ import examples_of_results as ex
 import pytest
 
 from analyzer.contract.types import Findings, Report, Series, Table
-from analyzer.errors import AnalyzerError
 from analyzer.report import values
 from analyzer.report.charts import segments_svg
 from analyzer.report.formats import FORMATS, render
 from analyzer.report.html import render as html
-from analyzer.report.html import write_html
 
 VALUES = {
     "table": ex.LATENCY,
+    "wide": ex.METRICS,
     "findings": ex.FINDINGS,
     "status": ex.STATUS,
     "ingest": ex.INGESTED,
@@ -246,6 +245,20 @@ def test_wide_tables_turn_into_one_block_a_row():
     assert "column_29  29" in text
 
 
+def test_wide_tables_of_many_rows_are_split_and_keep_their_names():
+    text = render(ex.METRICS, "table", width=80)
+    assert all(len(line) <= 80 for line in text.split("\n"))
+    assert text.count("llama-3.1-70b-instruct") == 2 * len(ex.METRICS.rows)
+    for name in ("p50", "p95", "p99", "measured", "derived", "absent"):
+        assert text.count(name) == 1
+
+
+def test_sentences_wrap_within_their_column():
+    doc = "a sentence that is far too long for one line of the terminal and must not be cut " * 2
+    text = render(Table("analyze.schema", ({"column": "x", "doc": doc},)), "table", width=60)
+    assert " ".join(text.split()) == f"column doc x {doc.strip()}"
+
+
 # --- HTML ----------------------------------------------------------------------------------------
 
 
@@ -313,13 +326,3 @@ def test_chart_sizes():
 
 def test_findings_empty():
     assert "0 found, 0 clear, 0 cannot say" in render(Findings(), "table")
-
-
-def test_a_file_that_is_there_stays(tmp_path):
-    path = tmp_path / "new" / "report.html"
-    assert write_html(ex.EMPTY, path) == path
-    with pytest.raises(AnalyzerError, match="exists already"):
-        write_html(ex.QUIET, path)
-    write_html(ex.QUIET, path, force=True)
-    assert path.read_text(encoding="utf-8") == html(ex.QUIET)
-    assert [item.name for item in path.parent.iterdir()] == ["report.html"]

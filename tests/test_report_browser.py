@@ -28,7 +28,7 @@ CONTRAST = """
   };
   let worst = [99, ""];
   for (const e of document.querySelectorAll("body *:not(script, svg)")) {
-    if (e.closest("style") || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
+    if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
     const style = getComputedStyle(e);
     const ink = e instanceof SVGElement ? style.fill : style.color;
     const [a, b] = [light(rgb(ink)), light(behind(e))];

@@ -31,7 +31,7 @@ Reads logs and traces of LLM serving. Nothing leaves this machine.
 
   analyze ingest logs/          read logs and traces into ./analyze.duckdb
   analyze latency               queue, prefill, decode and network time
-  analyze findings              what is wrong, what is clear, what cannot be said
+  analyze findings              found, clear and cannot say, counted apart
   analyze explain RULE          one finding: evidence, action, done when
   analyze report                write reports/incident.html
 

@@ -107,7 +107,7 @@ def filter_options(command: Command) -> Command:
 
 
 def example(*lines: str) -> str:
-    """Lay out the example at the end of a command's help; ``\\b`` keeps click from wrapping it."""
+    """Lay out the example at the end of a command's help, marked so that click won't wrap it."""
     return "\n".join(("\b", "Example:", *(f"  {line}" for line in lines)))
 
 

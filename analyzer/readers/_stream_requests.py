@@ -58,8 +58,8 @@ class OpenRequest:
         if self.end_ns is None and not trust_last_chunk:
             end = None
         streamed = self.facts.get("streamed")
-        if streamed is None:
-            streamed = self.chunks > 1 if self.chunks else None
+        if streamed is None and self.chunks > 1:
+            streamed = True
         row = {
             "record": self.record,
             "vantage": self.vantage,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analyzer.report.values import TIME_KEYS, cell, label, moment, plain_number, safe_text
+from analyzer.report.values import TIME_KEYS, cell, label, plain_number, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -104,7 +104,9 @@ def grid_of(rows: tuple[dict[str, Any], ...], *, raw: bool = False) -> Grid:
             for row in rows
         ),
         right=tuple(
-            key not in TIME_KEYS and _numeric([row.get(key) for row in rows]) for key in keys
+            key not in TIME_KEYS
+            and (key.endswith("_ns") or _numeric([row.get(key) for row in rows]))
+            for key in keys
         ),
         keep=tuple(key in _KEEP or key.endswith("_ns") for key in keys),
     )
@@ -121,10 +123,3 @@ def _raw(value: Any) -> str:  # noqa: ANN401 - a cell the user's own query gave
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return plain_number(value) if isinstance(value, float) else cell("", value)
-
-
-def time_span(first_ns: int | None, last_ns: int | None) -> str:
-    """From first to last time told, or nothing."""
-    if first_ns is None or last_ns is None:
-        return ""
-    return f"{moment(first_ns)} to {moment(last_ns)}"

@@ -8,6 +8,7 @@ from analyzer.contract.types import (
     CannotSay,
     Clear,
     Explanation,
+    FileRead,
     Finding,
     Findings,
     IngestResult,
@@ -29,7 +30,6 @@ from analyzer.report.blocks import (
     Words,
     grid,
     grid_of,
-    time_span,
 )
 from analyzer.report.values import cell, count, duration, percent, plural, quantity, window
 
@@ -110,29 +110,38 @@ def _ingest(value: IngestResult) -> list[Block]:
         out.append(Words("All of them: analyze sql 'SELECT * FROM problem'"))
     out += _assumed(value.assumed)
     rows = sum(item.rows for item in value.files)
-    out.append(Words(f"{value.db}: {plural(rows, 'row')} from {plural(len(value.files), 'file')}"))
+    summary = f"{value.db}: {plural(rows, 'row')} from {plural(len(value.files), 'file')}"
+    first = [item.first_ns for item in value.files if item.first_ns is not None]
+    last = [item.last_ns for item in value.files if item.last_ns is not None]
+    if first and last:
+        summary += f", {window((min(first), max(last)))}"
+    out.append(Words(summary))
     return [*out, Words(f"Next: {value.next_command}")] if value.next_command else out
 
 
 def _files(value: IngestResult) -> Grid:
     return Grid(
-        header=("file", "outcome", "reader", "records", "used", "ignored", "problems", "time"),
+        header=("file", "reader", "records", "used", "ignored", "problems"),
         rows=tuple(
             (
                 cell("", item.path),
-                item.outcome,
-                item.reader or "-",
+                _reader(item),
                 plural(item.records, item.record_unit),
                 count(item.used),
                 count(item.ignored),
                 count(item.problems),
-                time_span(item.first_ns, item.last_ns) or "-",
             )
             for item in value.files
         ),
-        right=(False, False, False, True, True, True, True, False),
-        keep=(False, True, True, True, True, True, True, False),
+        right=(False, False, True, True, True, True),
+        keep=(False, True, True, True, True, True),
     )
+
+
+def _reader(item: FileRead) -> str:
+    if item.reader is None:
+        return item.outcome
+    return item.reader if item.outcome == "read" else f"{item.reader} ({item.outcome})"
 
 
 def _assumed(pairs: tuple[tuple[str, str], ...]) -> list[Block]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from analyzer.errors import AnalyzerError
 from analyzer.report import json, words
 from analyzer.report.blocks import Grid, grid, grid_of
 from analyzer.report.charts import COLOURS, colour, segments_svg
@@ -26,8 +25,6 @@ from analyzer.report.values import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from analyzer.contract.types import CannotSay, Finding, Findings, Report, Series
 
 _WIDE, _NARROW = 900, 356
@@ -56,23 +53,6 @@ def render(report: Report) -> str:
         sources=grid(report.sources),
         data=Markup(json.embedded(report)),  # noqa: S704 - escaped there for a data block
     )
-
-
-def write_html(report: Report, path: Path, *, force: bool = False) -> Path:
-    """Write the report; a file that is there stays unless ``force`` is given."""
-    if path.exists() and not force:
-        message = f"{path} exists already"
-        raise AnalyzerError(message, "--force overwrites it")
-    text = render(report)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # By way of a neighbour: a full disk must not leave half a report under the name asked for.
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    return path
 
 
 @cache
@@ -169,12 +149,13 @@ def _unchecked(value: CannotSay) -> dict[str, Any]:
 def _timeline(series: Series, found: list[Finding]) -> dict[str, Any]:
     windows = [(str(number), *item.window) for number, item in enumerate(found, 1) if item.window]
     groups = _groups(series)
+    drawn = {str(row.get(series.group)) for row in series.rows if row.get(series.y)}
     return {
         "title": series.title,
         # The converter escapes what it draws; the page must not do so again.
         "wide": Markup(segments_svg(series, width=_WIDE, windows=windows)),  # noqa: S704
         "narrow": Markup(segments_svg(series, width=_NARROW, windows=windows)),  # noqa: S704
-        "legend": [(name, colour(name)) for name in groups],
+        "legend": [(name, colour(name)) for name in groups if name in drawn],
         "bands": bool(windows),
         "table": _pivot(series, groups),
     }

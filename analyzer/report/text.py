@@ -27,6 +27,12 @@ _GAP = "  "
 _LEAST = 8
 """Narrowest a cut column gets; below it the table turns into one block a row."""
 
+_ROOM = 24
+"""Width a text column is given where a table has to be split."""
+
+_LEADERS = 2
+"""Most columns that are repeated in each part of a split table."""
+
 _COLOURS = {"critical": "31;1", "warning": "33;1", "note": "36;1"}
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -149,10 +155,50 @@ def _grid(block: Grid, width: int) -> list[str]:
         for index, name in enumerate(block.header)
     ]
     fitted = _fit(widths, block, width)
-    if fitted is None:
-        return _tall(block, width)
-    out = [_row(block.header, fitted, block.right)]
-    return out + [_row(row, fitted, block.right) for row in block.rows]
+    if fitted is not None:
+        return _drawn(block, fitted)
+    parts = _parts(widths, block, width) if len(block.rows) > 1 else []
+    drawn: list[str] = []
+    for part in parts:
+        chosen = _columns(block, part)
+        fitted = _fit([widths[index] for index in part], chosen, width)
+        if fitted is None:
+            return _tall(block, width)
+        drawn += ([""] if drawn else []) + _drawn(chosen, fitted)
+    return drawn or _tall(block, width)
+
+
+def _drawn(block: Grid, widths: list[int]) -> list[str]:
+    rows = (block.header, *block.rows)
+    return [line for row in rows for line in _row(row, widths, block.right)]
+
+
+def _columns(block: Grid, indices: list[int]) -> Grid:
+    return Grid(
+        header=tuple(block.header[index] for index in indices),
+        rows=tuple(tuple(row[index] for index in indices) for row in block.rows),
+        right=tuple(block.right[index] for index in indices),
+        keep=tuple(block.keep[index] for index in indices),
+    )
+
+
+def _parts(widths: list[int], block: Grid, width: int) -> list[list[int]]:
+    """Columns of several tables one below the other, each led by what names the row."""
+    texts = [index for index, right in enumerate(block.right[:_LEADERS]) if not right]
+    lead = list(range(len(texts))) if texts == list(range(len(texts))) and texts else [0]
+    least = [
+        size if keep else min(size, _ROOM) for size, keep in zip(widths, block.keep, strict=True)
+    ]
+    room = width - sum(least[index] + len(_GAP) for index in lead)
+    parts: list[list[int]] = []
+    used = room + 1
+    for index in range(len(lead), len(widths)):
+        if used + least[index] > room:
+            parts.append(list(lead))
+            used = 0
+        parts[-1].append(index)
+        used += least[index] + len(_GAP)
+    return parts
 
 
 def _fit(widths: list[int], block: Grid, width: int) -> list[int] | None:
@@ -172,11 +218,19 @@ def _fit(widths: list[int], block: Grid, width: int) -> list[int] | None:
     return out
 
 
-def _row(texts: tuple[str, ...], widths: list[int], right: tuple[bool, ...]) -> str:
-    return _GAP.join(
-        _pad(_cut(text, width), width, right=side)
-        for text, width, side in zip(texts, widths, right, strict=True)
-    ).rstrip()
+def _row(texts: tuple[str, ...], widths: list[int], right: tuple[bool, ...]) -> list[str]:
+    """One row: sentences wrap within their column, names are cut."""
+    columns = [
+        textwrap.wrap(text, width) if " " in text and cells(text) > width else [_cut(text, width)]
+        for text, width in zip(texts, widths, strict=True)
+    ]
+    return [
+        _GAP.join(
+            _pad(lines[number] if number < len(lines) else "", width, right=side)
+            for lines, width, side in zip(columns, widths, right, strict=True)
+        ).rstrip()
+        for number in range(max(map(len, columns)))
+    ]
 
 
 def _tall(block: Grid, width: int) -> list[str]:

@@ -115,9 +115,11 @@ def _finding(
 ) -> Finding:
     front = play.front
     size = front.magnitude
-    value = touched.excess / touched.requests * size.scale
+    value: float = touched.excess / touched.requests * size.scale
     if size.sql is not None:
         value = float(engine.value(size.sql) or 0)
+    if size.unit != "s" and value.is_integer():
+        value = int(value)
     is_time = size.unit == "s" and size.sql is None
     share = touched.excess / touched.total if is_time and touched.total else 0.0
     share = min(1.0, max(0.0, share))

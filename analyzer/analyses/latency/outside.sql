@@ -25,7 +25,7 @@
 -- returns: is_held BOOLEAN            -- a hop held the stream back
 WITH seen AS (
   SELECT
-    s.request_key, r.start_ns, r.route, r.output_tokens, s.e2e_ns, s.network_ns, s.held_ns,
+    s.request_key, r.start_ns, r.route, r.output_tokens, r.streamed, s.e2e_ns, s.network_ns, s.held_ns,
     s.decode_ns, s.server_ttft_ns, s.ttft_ns, t.arrival_ns
   FROM latency_segment AS s
   JOIN resolve_request AS r ON s.request_key = r.request_key
@@ -50,7 +50,7 @@ SELECT
   network_excess_ns >= $slow_ns AND network_excess_ns >= $slow_share * e2e_ns AS is_slow,
   coalesce(
     held_ns >= $held_ns AND held_ns >= $held_share * decode_ns
-      AND arrival_ns <= $burst_share * decode_ns AND output_tokens >= $few_tokens,
+      AND arrival_ns <= $burst_share * decode_ns AND output_tokens >= $few_tokens AND streamed,
     FALSE
   ) AS is_held
 FROM measured

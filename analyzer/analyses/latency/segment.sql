@@ -4,7 +4,7 @@
 -- of two durations. Parts above the whole by up to tolerance_ns shrink decode (prefill before the
 -- first token); beyond that the parts are refused.
 -- grain:   one row a request
--- needs:   resolve_request, resolve_vantage, resolve_ttft, resolve_told, resolve_instance
+-- needs:   resolve_request, resolve_vantage, resolve_ttft
 -- param:   tolerance_ns = 5000000          -- engine and front end read two clocks of one machine
 -- returns: request_key BIGINT              -- the request
 -- returns: e2e_ns BIGINT                   -- end to end at the outermost vantage that tells it, ns

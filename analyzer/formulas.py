@@ -1,0 +1,43 @@
+"""The textbook of LLM latency: pure functions, times in ns unless a name says otherwise.
+
+The linear law ``latency = b + k n``: ``b`` is the time to first token (queue, prefill, network),
+``k`` the time per output token, ``n`` the number of output tokens. It teaches and predicts; what was
+observed is measured elsewhere, with its own exact sums.
+"""
+
+from __future__ import annotations
+
+
+def ttft_ns(queue_ns: float, prefill_ns: float, network_ns: float = 0) -> float:
+    """Time to first token: queue + prefill + network."""
+    return queue_ns + prefill_ns + network_ns
+
+
+def total_ns(ttft: float, tpot: float, output_tokens: int) -> float:
+    """End to end: TTFT + (n - 1) x time per output token. One token takes just the TTFT.
+
+    Raises ``ValueError`` for less than one token.
+    """
+    if output_tokens < 1:
+        msg = f"an answer has at least one token, not {output_tokens}"
+        raise ValueError(msg)
+    return ttft + (output_tokens - 1) * tpot
+
+
+def linear_ns(base: float, step: float, output_tokens: int) -> float:
+    """Simple form b + k n, which counts the first token's step into k n."""
+    return base + step * output_tokens
+
+
+def tpot_ns(e2e: float, ttft: float, output_tokens: int, first_tokens: int = 1) -> float | None:
+    """Time per output token: (e2e - TTFT) / (output tokens - tokens of the first chunk).
+
+    None where nothing follows the first chunk: a single token has no time per token.
+    """
+    rest = output_tokens - first_tokens
+    return (e2e - ttft) / rest if rest > 0 else None
+
+
+def tokens_per_s(output_tokens: int, ttft: float, tpot: float) -> float:
+    """Tokens a second of one request as its user feels it: N / (TTFT + TPOT x N)."""
+    return output_tokens * 1e9 / (ttft + tpot * output_tokens)

@@ -1,0 +1,238 @@
+"""Nothing lost, nothing twice: provenance, idempotence, growth, damage, and what is said of it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+
+import analyzer
+import pytest
+import zstandard
+from cases import a4_ttft_misread, a5_buffered
+from helpers import engine_of
+
+from analyzer.contract.tables import TABLES
+from analyzer.errors import AnalyzerError, GateFailed
+
+
+def _everything(db):
+    """All rows of all tables but the account itself."""
+    with engine_of(db) as engine:
+        return {
+            name: engine.rows(f"SELECT * FROM {name} ORDER BY ALL")
+            for name in TABLES
+            if name not in ("source", "source_note")
+        }
+
+
+def _logs(folder):
+    folder.mkdir()
+    a4_ttft_misread.main(folder)
+    return folder
+
+
+def test_ingesting_twice_adds_nothing(tmp_path):
+    logs, db = _logs(tmp_path / "logs"), str(tmp_path / "case.duckdb")
+    analyzer.ingest(db, [str(logs)])
+    once = _everything(db)
+    again = analyzer.ingest(db, [str(logs)])
+    assert {file.outcome for file in again.files} == {"known"}
+    assert _everything(db) == once
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_the_compressed_twin_adds_nothing(tmp_path, pack):
+    logs, db = _logs(tmp_path / "logs"), str(tmp_path / "case.duckdb")
+    analyzer.ingest(db, [str(logs)])
+    once = _everything(db)
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    for file in logs.iterdir():
+        (packed / f"{file.name}.z").write_bytes(pack(file.read_bytes()))
+    assert {file.outcome for file in analyzer.ingest(db, [str(packed)]).files} == {"known"}
+    assert _everything(db) == once
+
+
+def test_compressed_files_read_like_plain_ones(tmp_path):
+    logs = _logs(tmp_path / "logs")
+    analyzer.ingest(str(tmp_path / "plain.duckdb"), [str(logs)])
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    for file in logs.iterdir():
+        (packed / file.name).write_bytes(gzip.compress(file.read_bytes()))
+    analyzer.ingest(str(tmp_path / "packed.duckdb"), [str(packed)])
+    assert _everything(str(tmp_path / "packed.duckdb")) == _everything(
+        str(tmp_path / "plain.duckdb")
+    )
+
+
+@pytest.mark.parametrize("cut", [0.1, 0.37, 0.5, 0.83, 0.999])
+def test_a_file_that_grew_is_read_from_where_it_ended(tmp_path, cut):
+    logs = _logs(tmp_path / "logs")
+    data = (logs / "client.jsonl").read_bytes()
+    growing = tmp_path / "growing.jsonl"
+    db, whole = str(tmp_path / "grown.duckdb"), str(tmp_path / "whole.duckdb")
+    growing.write_bytes(data[: int(len(data) * cut)])
+    first = analyzer.ingest(db, [str(growing)]).files[0]
+    growing.write_bytes(data)
+    (second,) = analyzer.ingest(db, [str(growing)]).files
+    (once,) = analyzer.ingest(whole, [str(growing)]).files
+    assert second.outcome == "grown"
+    assert second.rows < once.rows
+    assert (second.records, second.used, second.problems) == (
+        once.records, once.used, once.problems,
+    )  # fmt: skip
+    assert first.records <= second.records
+    assert _everything(db) == _everything(whole)
+
+
+def test_every_record_is_accounted_for_and_the_bad_ones_are_named(tmp_path):
+    log = tmp_path / "client.jsonl"
+    log.write_bytes(
+        b'{"ts": 1790000000.5, "request_id": "a", "event": "send", "model": "m"}\n'
+        b"\n"
+        b'{"ts": "not a time", "request_id": "a", "event": "chunk", "kind": "content"}\n'
+        b'{"ts": 1790000000.9, "request_id": "a", "event": "chunk", "kind": "content", "chars": 4}\n'
+        b'{"ts": 1790000001.0, "request_id": "a", "event": "wave", "text": "a secret prompt"}\n'
+        b"\xff\xfe broken\n"
+        b'{"ts": 1790000001.1, "request_id": "a", "event": "done"}\n'
+        b'{"ts": 1790000002.0, "request_id": "b", "event": "se'
+    )
+    db = str(tmp_path / "case.duckdb")
+    (file,) = analyzer.ingest(db, [str(log)]).files
+    assert (file.records, file.used, file.ignored, file.problems) == (8, 3, 1, 4)
+    with engine_of(db) as engine:
+        problems = engine.rows("SELECT record, byte_offset, reason, excerpt FROM problem ORDER BY 1")
+        (request,) = engine.rows("SELECT ttft_ns, e2e_ns FROM request")
+    assert [row["record"] for row in problems] == [3, 5, 6, 8]
+    assert "'ts' is neither" in problems[0]["reason"]
+    assert "cut off" in problems[3]["reason"]
+    assert "secret" not in json.dumps(problems)
+    lines = log.read_bytes().split(b"\n")
+    assert problems[1]["byte_offset"] == sum(len(line) + 1 for line in lines[:4])
+    assert request == {"ttft_ns": 400_000_000, "e2e_ns": 400_000_000}
+
+
+def test_strict_fails_on_a_bad_record(tmp_path):
+    log = tmp_path / "client.jsonl"
+    log.write_text(
+        '{"ts": 1790000000, "request_id": "a", "event": "send"}\n{"ts": 1, "event": "x"}\n'
+    )
+    with pytest.raises(GateFailed, match="--strict"):
+        analyzer.ingest(str(tmp_path / "case.duckdb"), [str(log)], strict=True)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_a_cut_archive_is_read_up_to_the_cut_and_said_to_be(tmp_path, pack):
+    logs = _logs(tmp_path / "logs")
+    data = pack((logs / "client.jsonl").read_bytes())
+    cut = tmp_path / "client.jsonl.z"
+    cut.write_bytes(data[: int(len(data) * 0.9)])
+    (file,) = analyzer.ingest(str(tmp_path / "case.duckdb"), [str(cut)]).files
+    assert file.used > 0
+    assert file.problems >= 1
+
+
+def test_nothing_recognised_names_the_closest_format_and_why(tmp_path):
+    (tmp_path / "odd.jsonl").write_text('{"ts": 1, "event": "wave"}\n')
+    (tmp_path / "empty.log").write_text("")
+    db = tmp_path / "case.duckdb"
+    with pytest.raises(AnalyzerError) as caught:
+        analyzer.ingest(str(db), [str(tmp_path)])
+    assert "closest is native_stream" in caught.value.message
+    assert "the file is empty" in caught.value.message
+    assert not db.exists()
+
+
+def test_missing_paths_and_unknown_options_say_what_to_do(tmp_path):
+    with pytest.raises(AnalyzerError, match="no such file or folder"):
+        analyzer.ingest(str(tmp_path / "c.duckdb"), [str(tmp_path / "nope")])
+    with pytest.raises(AnalyzerError, match="no such time zone"):
+        analyzer.ingest(str(tmp_path / "c.duckdb"), [str(tmp_path)], zone="Mars/Base")
+    with pytest.raises(AnalyzerError, match="no reader named"):
+        (tmp_path / "x.log").write_text("x")
+        analyzer.ingest(str(tmp_path / "c.duckdb"), [str(tmp_path)], reader="nope")
+
+
+def test_stdin_and_globs_are_read(tmp_path, monkeypatch):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    a5_buffered.main(logs)
+    data = (logs / "client.jsonl").read_bytes()
+
+    class Stdin:
+        buffer = io.BytesIO(data)
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    db = str(tmp_path / "case.duckdb")
+    (file,) = analyzer.ingest(db, ["-"]).files
+    assert (file.path, file.outcome) == ("stdin", "read")
+    again = analyzer.ingest(db, [str(logs / "cli*.jsonl")])
+    assert [one.outcome for one in again.files] == ["known"]
+
+
+def test_a_crash_in_the_middle_of_a_file_leaves_the_case_as_it_was(tmp_path, monkeypatch):
+    logs, db = _logs(tmp_path / "logs"), str(tmp_path / "case.duckdb")
+    analyzer.ingest(db, [str(logs / "prices.json")])
+    before = _everything(db)
+    from analyzer.store import case
+
+    calls = iter(range(100))
+    genuine = case.FileWriter.append
+
+    def broken(self, batch):
+        genuine(self, batch)
+        if next(calls) >= 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(case.FileWriter, "append", broken)
+    with pytest.raises(KeyboardInterrupt):
+        analyzer.ingest(db, [str(logs / "client.jsonl")])
+    assert _everything(db) == before
+
+
+def test_a_file_that_is_no_case_is_refused(tmp_path):
+    other = tmp_path / "other.duckdb"
+    other.write_text("hello")
+    with pytest.raises(AnalyzerError, match="no DuckDB file"):
+        analyzer.findings(str(other))
+    with pytest.raises(AnalyzerError, match="no case at"):
+        analyzer.findings(str(tmp_path / "none.duckdb"))
+
+
+def test_retries_that_reuse_an_id_stay_apart(tmp_path):
+    log = tmp_path / "client.jsonl"
+    events = []
+    for attempt, start in ((1, 100), (2, 161)):
+        events += [
+            {"ts": 1_790_000_000 + start, "request_id": "r", "event": "send", "attempt": attempt},
+            {"ts": 1_790_000_001 + start, "request_id": "r", "event": "chunk", "chars": 4},
+            {"ts": 1_790_000_002 + start, "request_id": "r", "event": "done"},
+        ]
+    log.write_text("".join(json.dumps(one) + "\n" for one in events))
+    db = str(tmp_path / "case.duckdb")
+    analyzer.ingest(db, [str(log)])
+    with engine_of(db) as engine:
+        rows = engine.rows("SELECT attempt, vantages FROM resolve_request ORDER BY attempt")
+    assert rows == [{"attempt": 1, "vantages": 1}, {"attempt": 2, "vantages": 1}]
+
+
+def test_ids_reused_over_runs_are_not_merged(tmp_path):
+    db = str(tmp_path / "case.duckdb")
+    for run, start in enumerate((1_790_000_000, 1_790_500_000)):
+        for side in ("client", "engine"):
+            rows = [
+                {
+                    "request_id": f"bench-{i}", "vantage": side, "started_at": start + i,
+                    "e2e_ms": 900 + (side == "client") * 20,
+                }
+                for i in range(5)
+            ]  # fmt: skip
+            path = tmp_path / f"{side}-{run}.jsonl"
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    analyzer.ingest(db, [str(tmp_path / "*.jsonl")])
+    with engine_of(db) as engine:
+        (row,) = engine.rows("SELECT count(*) AS n, min(vantages) AS v FROM resolve_request")
+    assert row == {"n": 10, "v": 2}

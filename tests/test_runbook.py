@@ -1,0 +1,166 @@
+"""Every play proves what it claims, has three outcomes, and says how it is done."""
+
+from __future__ import annotations
+
+import re
+
+import analyzer
+import pytest
+from cases import (
+    a1_admission,
+    a4_ttft_misread,
+    a5_buffered,
+    a8_multi_token,
+    d1_output_growth,
+    p1_long_prompt,
+)
+from helpers import case_of, engine_of
+
+from analyzer.contract.types import CONFIDENCES, SEGMENTS, SEVERITIES
+from analyzer.errors import AnalyzerError
+from analyzer.runbook._play import all_plays, parse
+from analyzer.store.case import open_case
+
+PLAYS = all_plays()
+_CASES = {
+    "a1": a1_admission.main,
+    "a1-saturation": a1_admission.CASES["saturation"][0],
+    "a4": a4_ttft_misread.main,
+    "a5": a5_buffered.main,
+    "a5-slow": a5_buffered.CASES["slow_network"][0],
+    "a8": a8_multi_token.main,
+    "d1": d1_output_growth.main,
+    "p1": p1_long_prompt.main,
+}
+
+
+@pytest.fixture(scope="module", params=_CASES)
+def case(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    logs = folder / "logs"
+    logs.mkdir()
+    _CASES[request.param](logs)
+    return case_of(logs, folder / "case.duckdb")
+
+
+def test_every_rule_has_exactly_one_kind_of_outcome(case):
+    result = analyzer.findings(case)
+    rules = (
+        {one.rule for one in result.found}
+        | {one.rule for one in result.clear}
+        | {one.rule for one in result.cannot_say}
+    )
+    assert rules == set(PLAYS)
+    counted = (
+        len({one.rule for one in result.found}) + len(result.clear) + len(result.cannot_say)
+    )
+    assert counted == len(PLAYS)
+
+
+def test_the_sql_of_every_number_gives_that_number(case):
+    found = analyzer.findings(case).found
+    assert found
+    with engine_of(case) as engine:
+        for finding in found:
+            assert finding.evidence, finding.rule
+            for evidence in finding.evidence:
+                again = engine.value(evidence.sql)
+                if isinstance(again, float):
+                    assert again == pytest.approx(evidence.value, rel=1e-9), evidence
+                else:
+                    assert again == evidence.value, evidence
+            for criterion in finding.done_when:
+                assert engine.value(criterion.sql) is not None, criterion
+
+
+def test_findings_name_requests_that_exist(case):
+    for finding in analyzer.findings(case).found:
+        assert finding.examples, finding.rule
+        for example in finding.examples:
+            assert analyzer.show(case, example).id == example
+
+
+def test_findings_are_complete(case):
+    for finding in analyzer.findings(case).found:
+        assert finding.severity in SEVERITIES
+        assert finding.segment in SEGMENTS
+        assert finding.confidence in CONFIDENCES
+        assert 0 <= finding.share <= 1
+        assert 0 < finding.coverage <= 1
+        assert finding.requests > 0
+        assert finding.window
+        assert finding.window[0] < finding.window[1]
+        assert finding.actions
+        assert finding.done_when
+        for text in (finding.symptom, finding.cause, *(one.do for one in finding.actions)):
+            assert text
+            assert not re.search(r"\{\w+\}", text), text
+
+
+def test_same_case_same_findings(case):
+    assert analyzer.findings(case) == analyzer.findings(case)
+
+
+def test_an_empty_case_is_never_healthy(tmp_path):
+    path = tmp_path / "case.duckdb"
+    open_case(path, write=True).close()
+    result = analyzer.findings(str(path))
+    assert not result.found
+    assert not result.clear
+    assert len(result.cannot_say) == len(PLAYS)
+
+
+def test_without_its_inputs_a_rule_cannot_say(tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    a1_admission.main(logs)
+    (logs / "vllm.log").unlink()
+    result = analyzer.findings(case_of(logs, tmp_path / "case.duckdb"))
+    blind = {one.rule: one for one in result.cannot_say}
+    assert {"queue.admission-limit", "queue.saturation"} <= blind.keys()
+    (missing,) = blind["queue.admission-limit"].missing
+    assert "KV cache use" in missing.input
+    assert "engine's log" in missing.how
+
+
+@pytest.mark.parametrize("rule", PLAYS)
+def test_plays_say_all_they_must(rule):
+    front = PLAYS[rule].front
+    assert re.fullmatch(r"[a-z]+\.[a-z0-9-]+", rule)
+    assert front.evidence
+    assert front.actions
+    assert front.done_when
+    assert front.fires_when.why.endswith(".")
+    assert len({one.id for one in front.evidence}) == len(front.evidence)
+    if rule.startswith("instrument."):
+        assert front.fires_when.at_most == "note"
+        assert front.record.strip(), "show the lines that would record it"
+    else:
+        assert front.must_not
+
+
+def test_a_broken_play_says_what_is_wrong():
+    with pytest.raises(AnalyzerError, match="front matter"):
+        parse("x.y", "no front matter")
+    with pytest.raises(AnalyzerError, match=r"play x\.y: .*title"):
+        parse("x.y", '+++\nclaims = "a"\n+++\n')
+
+
+def test_filters_narrow_the_case(tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    a5_buffered.main(logs)
+    db = case_of(logs, tmp_path / "case.duckdb")
+    from analyzer.contract.types import Filters
+
+    with engine_of(db) as engine:
+        routes = [row["route"] for row in engine.rows("SELECT DISTINCT route FROM resolve_request")]
+    fired = {
+        route: {
+            one.rule
+            for one in analyzer.findings(db, Filters(route=route)).found
+            if one.severity != "note"
+        }
+        for route in routes
+    }
+    assert sorted("network.buffered" in rules for rules in fired.values()) == [False, True]
