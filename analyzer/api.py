@@ -18,7 +18,7 @@ from analyzer.contract.types import (
 )
 from analyzer.engines.duckdb import Engine
 from analyzer.errors import AnalyzerError
-from analyzer.intake import ingest
+from analyzer.intake import hold_to, ingest
 from analyzer.questions import catalog, request
 from analyzer.questions import latency as latencies
 from analyzer.questions import report as reports
@@ -30,7 +30,7 @@ from analyzer.runbook._play import play_named
 from analyzer.store.case import open_case
 
 __all__ = [
-    "explain", "findings", "formats", "ingest", "latency", "report", "schema", "show", "sql",
+    "explain", "findings", "formats", "hold_to", "ingest", "latency", "report", "schema", "show", "sql",
     "status", "write_report",
 ]  # fmt: skip
 
@@ -118,7 +118,10 @@ def write_report(
     page = html.render(report(db, filters, title=title))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(page, encoding="utf-8")
+        # A full disk must not leave half a report where a whole one stood.
+        draft = target.with_name(f".{target.name}.draft")
+        draft.write_text(page, encoding="utf-8")
+        draft.replace(target)
     except OSError as error:
         raise AnalyzerError(f"cannot write {target}: {error.strerror}", "-o FILE names another") from None
     return target

@@ -65,11 +65,18 @@ def ingest(
         stack.callback(case.close)
         files = _read_all(case, jobs, Options(year=year, zone=zone), progress)
         result = _result(case, db, files)
-    if strict and any(f.problems or f.outcome in ("unrecognised", "failed") for f in files):
-        raise GateFailed(
-            "--strict: some records or files could not be read", f"analyze --db {db} status"
-        )
+    if strict:
+        hold_to(result)
     return result
+
+
+def hold_to(result: IngestResult) -> None:
+    """Raise :class:`GateFailed` where a record or file could not be read."""
+    if not result.clean:
+        raise GateFailed(
+            "--strict: some records or files could not be read",
+            f"analyze --db {result.db} status names them",
+        )
 
 
 def _read_all(

@@ -44,6 +44,7 @@ def calls(monkeypatch, tmp_path):
     table = Table("analyze.sql", ({"a": 1},))
     answers = {
         "ingest": ex.INGESTED,
+        "hold_to": None,
         "status": ex.STATUS,
         "latency": ex.LATENCY,
         "show": ex.VIEW,
@@ -129,6 +130,14 @@ def test_times_that_are_none_are_refused(calls, text):
     assert "is no time" in done.stderr
 
 
+def test_strict_shows_what_was_read_before_it_fails(calls):
+    calls.fail("hold_to", GateFailed("--strict: some records could not be read"))
+    done = run("ingest", "logs", "--strict")
+    assert done.exit_code == 1
+    assert "Next: analyze findings" in done.stdout
+    assert "--strict" in done.stderr
+
+
 def test_ingest_passes_its_options(calls):
     done = run(
         *("ingest", "-", "logs/*.gz", "--reader", "r", "--deployment", "d.json"),
@@ -143,9 +152,9 @@ def test_ingest_passes_its_options(calls):
         "prices": "p.toml",
         "zone": "Europe/Berlin",
         "year": 2026,
-        "strict": True,
         "progress": None,
     }
+    assert calls.seen["hold_to"] == ((ex.INGESTED,), {})
     assert "Next: analyze findings" in done.stdout
     assert run("ingest").exit_code == 2
 

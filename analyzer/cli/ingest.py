@@ -52,10 +52,11 @@ def command(
             prices=prices,
             zone=zone,
             year=year,
-            strict=strict,
             progress=progress,
         )
     finally:
         if progress:
             _console.end_progress()
     show(result, form)
+    if strict:
+        api.hold_to(result)

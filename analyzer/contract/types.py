@@ -228,6 +228,11 @@ class IngestResult:
     assumed: tuple[tuple[str, str], ...]
     next_command: str
 
+    @property
+    def clean(self) -> bool:
+        """Every file was recognised and every record of it could be read."""
+        return not any(f.problems or f.outcome in ("unrecognised", "failed") for f in self.files)
+
 
 @dataclass(frozen=True)
 class Bar:

@@ -110,8 +110,8 @@ def _server_bars(row: dict[str, Any], at: int, segment: dict[str, Any]) -> list[
 def _segments(segment: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     rows = []
     for view_name, names, whole in (
-        ("end to end", ("queue", "prefill", "decode", "network", "unattributed"), "e2e"),
-        ("to first token", ("queue", "prefill", "network_ttft", "unattributed_ttft"), "ttft"),
+        ("e2e", ("queue", "prefill", "decode", "network", "unattributed"), "e2e"),
+        ("ttft", ("queue", "prefill", "network_ttft", "unattributed_ttft"), "ttft"),
     ):
         for name in names:
             base = name.removesuffix("_ttft")

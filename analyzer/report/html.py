@@ -149,7 +149,8 @@ def _unchecked(value: CannotSay) -> dict[str, Any]:
 def _timeline(series: Series, found: list[Finding]) -> dict[str, Any]:
     windows = [(str(number), *item.window) for number, item in enumerate(found, 1) if item.window]
     groups = _groups(series)
-    drawn = {str(row.get(series.group)) for row in series.rows if row.get(series.y)}
+    group = series.group or ""
+    drawn = {str(row.get(group)) for row in series.rows if row.get(series.y)}
     return {
         "title": series.title,
         # The converter escapes what it draws; the page must not do so again.
