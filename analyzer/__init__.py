@@ -1,4 +1,4 @@
-"""analyze: where did the time and the money go, how do we know, and when is it fixed?
+"""Where did the time and the money go, how do we know, and when is it fixed.
 
 The Python API is the command line without the terminal::
 

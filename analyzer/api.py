@@ -30,8 +30,8 @@ from analyzer.runbook._play import play_named
 from analyzer.store.case import open_case
 
 __all__ = [
-    "explain", "findings", "formats", "hold_to", "ingest", "latency", "report", "schema", "show", "sql",
-    "status", "write_report",
+    "explain", "findings", "formats", "hold_to", "ingest", "latency", "report", "schema", "show",
+    "sql", "status", "write_report",
 ]  # fmt: skip
 
 DEFAULT_REPORT = Path("reports/incident.html")
@@ -123,7 +123,9 @@ def write_report(
         draft.write_text(page, encoding="utf-8")
         draft.replace(target)
     except OSError as error:
-        raise AnalyzerError(f"cannot write {target}: {error.strerror}", "-o FILE names another") from None
+        raise AnalyzerError(
+            f"cannot write {target}: {error.strerror}", "-o FILE names another"
+        ) from None
     return target
 
 

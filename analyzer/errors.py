@@ -17,7 +17,7 @@ class AnalyzerError(Exception):
         self.hint = hint
 
 
-class GateFailed(AnalyzerError):  # noqa: N818 - a gate's outcome, named as in the exit-code table
+class GateFailed(AnalyzerError):
     """A condition the caller asked to be held to (``--strict``, ``--fail-on``) did not hold."""
 
     exit_code = 1

@@ -1,8 +1,8 @@
 """The textbook of LLM latency: pure functions, times in ns unless a name says otherwise.
 
 The linear law ``latency = b + k n``: ``b`` is the time to first token (queue, prefill, network),
-``k`` the time per output token, ``n`` the number of output tokens. It teaches and predicts; what was
-observed is measured elsewhere, with its own exact sums.
+``k`` the time per output token, ``n`` the number of output tokens. It teaches and predicts; what
+was observed is measured elsewhere, with its own exact sums.
 """
 
 from __future__ import annotations

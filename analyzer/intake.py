@@ -60,7 +60,10 @@ def ingest(
             if option is not None:
                 jobs.append(Job(InputFile(_existing(option), option), reader_named(name)))
         if not any(job.reader for job in jobs):
-            raise AnalyzerError(_nothing_recognised(jobs), "analyze formats lists what is known; --reader NAME forces one")
+            raise AnalyzerError(
+                _nothing_recognised(jobs),
+                "analyze formats lists what is known; --reader NAME forces one",
+            )
         case = open_case(db, write=True)
         stack.callback(case.close)
         files = _read_all(case, jobs, Options(year=year, zone=zone), progress)
@@ -84,9 +87,8 @@ def _read_all(
 ) -> list[FileRead]:
     """Dated sources first: they tell the year of logs that lack one."""
     reads: dict[int, FileRead] = {}
-    order = sorted(
-        range(len(jobs)), key=lambda i: bool(jobs[i].reader and jobs[i].reader.undated)
-    )
+    undated = [job.reader is not None and job.reader.undated for job in jobs]
+    order = sorted(range(len(jobs)), key=undated.__getitem__)
     total = sum(job.file.path.stat().st_size for job in jobs)
     done = 0
     today = int(datetime.now(tz=UTC).timestamp()) * 1_000_000_000
@@ -132,13 +134,15 @@ def _read_one(
                 lost = writer.account()["records"] + 1
                 writer.append(Batch(records=1, problems=(Problem(lost, file.cut),)))
         first, last = case.span_of(writer.source_id)
+        account = writer.account()
         return FileRead(
-            file.name, outcome, reader.name, reader.record_unit, **writer.account(),
-            rows=writer.rows, first_ns=first, last_ns=last, bytes=size,
+            file.name, outcome, reader.name, reader.record_unit, account["records"],
+            account["used"], account["ignored"], account["problems"], writer.rows, first, last,
+            size,
         )  # fmt: skip
     except AnalyzerError as error:
         return FileRead(file.name, "failed", reader.name, why=error.message)
-    except Exception as error:  # noqa: BLE001 - one broken reader must not lose the other files
+    except Exception as error:
         why = f"reader {reader.name} failed: {type(error).__name__}: {error}"
         return FileRead(file.name, "failed", reader.name, why=why)
 
@@ -196,7 +200,7 @@ def _existing(given: str) -> Path:
 
 def _stdin(stack: ExitStack) -> InputFile:
     # Recognising and fingerprinting need to see the bytes before they are read.
-    spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="analyze-stdin-"))
+    spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="analyze-stdin-"))  # noqa: SIM115
     shutil.copyfileobj(sys.stdin.buffer, spool)
     spool.flush()
     return InputFile(Path(spool.name), "stdin")
@@ -251,6 +255,4 @@ def _result(case: Case, db: str, files: list[FileRead]) -> IngestResult:
     ((requests,),) = case.run("SELECT count(*) FROM request")
     command = "findings" if requests else "status"
     option = "" if db == "analyze.duckdb" else f"--db {db} "
-    return IngestResult(
-        db, tuple(files), shown, tuple(assumed), f"analyze {option}{command}"
-    )
+    return IngestResult(db, tuple(files), shown, tuple(assumed), f"analyze {option}{command}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import analyzer
 import pytest
 from cases import (
     a1_admission,
@@ -16,6 +15,7 @@ from cases import (
 )
 from helpers import case_of, engine_of
 
+import analyzer
 from analyzer.contract.types import CONFIDENCES, SEGMENTS, SEVERITIES
 from analyzer.errors import AnalyzerError
 from analyzer.runbook._play import all_plays, parse
@@ -51,9 +51,7 @@ def test_every_rule_has_exactly_one_kind_of_outcome(case):
         | {one.rule for one in result.cannot_say}
     )
     assert rules == set(PLAYS)
-    counted = (
-        len({one.rule for one in result.found}) + len(result.clear) + len(result.cannot_say)
-    )
+    counted = len({one.rule for one in result.found}) + len(result.clear) + len(result.cannot_say)
     assert counted == len(PLAYS)
 
 

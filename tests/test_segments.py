@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import random
 
-import analyzer
 import pytest
 from helpers import engine_of
+
+import analyzer
 
 REQUESTS = 600
 

@@ -313,7 +313,9 @@ TABLES: dict[str, pa.Schema] = {
         [
             *_PROVENANCE,
             _f("model", pa.string(), "model", required=True),
-            _f("token_kind", pa.string(), "input, cache_read, cache_write_*, output", required=True),
+            _f(
+                "token_kind", pa.string(), "input, cache_read, cache_write_*, output", required=True
+            ),
             _tokens("above_input_tokens", "applies strictly above this prompt size; NULL = always"),
             _f("usd_per_million_tokens", USD, "unit price", "usd/Mtokens", required=True),
             _text("currency", "ISO 4217"),

@@ -33,7 +33,9 @@ class Engine:
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         except duckdb.Error as error:
-            raise AnalyzerError(f"the query failed: {_first_line(error)}", "analyze schema lists the tables") from None
+            raise AnalyzerError(
+                f"the query failed: {_first_line(error)}", "analyze schema lists the tables"
+            ) from None
 
     def value(self, sql: str) -> Any:  # noqa: ANN401 - a scalar of any SQL type
         """The single value of a query of one row and column; None for no row."""

@@ -8,7 +8,13 @@ from analyzer.engines.analysis import all_analyses
 from analyzer.errors import AnalyzerError
 from analyzer.readers._find import all_readers, reader_named
 
-_TYPES = {"int64": "BIGINT", "int32": "INTEGER", "string": "VARCHAR", "double": "DOUBLE", "bool": "BOOLEAN"}
+_TYPES = {
+    "int64": "BIGINT",
+    "int32": "INTEGER",
+    "string": "VARCHAR",
+    "double": "DOUBLE",
+    "bool": "BOOLEAN",
+}
 
 
 def formats(name: str | None) -> Table:
@@ -31,9 +37,7 @@ def formats(name: str | None) -> Table:
         "described in": reader.docs,
         "version": str(reader.version),
     }
-    return Table(
-        "analyze.format", tuple({"field": k, "value": v} for k, v in facts.items() if v)
-    )
+    return Table("analyze.format", tuple({"field": k, "value": v} for k, v in facts.items() if v))
 
 
 def schema(name: str | None) -> Table:
@@ -59,5 +63,7 @@ def schema(name: str | None) -> Table:
         known = sorted({row["table"] for row in rows})
         rows = [row for row in rows if row["table"] == name.lower()]
         if not rows:
-            raise AnalyzerError(f"no table or analysis named {name!r}", f"known: {', '.join(known)}")
+            raise AnalyzerError(
+                f"no table or analysis named {name!r}", f"known: {', '.join(known)}"
+            )
     return Table("analyze.schema", tuple(rows))

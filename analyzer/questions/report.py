@@ -64,9 +64,10 @@ def _timeline(engine: Engine, window: tuple[int, int] | None) -> Series:
     title = "Mean time per request by segment"
     if window is None:
         return Series(title, "start_ns", "mean_ns", "ns", "segment", ())
-    width = next(
-        (w for w in _WIDTHS_S if (window[1] - window[0]) / 1e9 / w <= _BINS), _WIDTHS_S[-1]
-    ) * 1_000_000_000
+    width = (
+        next((w for w in _WIDTHS_S if (window[1] - window[0]) / 1e9 / w <= _BINS), _WIDTHS_S[-1])
+        * 1_000_000_000
+    )
     rows = engine.rows(
         f"""SELECT r.start_ns - r.start_ns % {width} AS start_ns, m.metric AS segment,
   CAST(SUM(coalesce(m.value_ns, 0)) / count(*) AS BIGINT) AS mean_ns, count(*) AS requests

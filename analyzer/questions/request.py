@@ -166,10 +166,9 @@ def _notes(
         "visible": "is the first visible token",
         "early": "is before the server's own first token",
     }
-    notes += [
-        f"the {row['vantage']}'s TTFT of {row['ttft_ns'] / 1e9:.3f} s {names[row['reading']]}; not used"
-        for row in misread
-    ]
+    for row in misread:
+        told = f"the {row['vantage']}'s TTFT of {row['ttft_ns'] / 1e9:.3f} s"
+        notes.append(f"{told} {names[row['reading']]}; not used")
     if segment["server_e2e_ns"] is not None:
         notes.append("clocks are not compared: inner bars are centred, their lengths are exact")
     return tuple(notes)

@@ -26,7 +26,8 @@ def all_readers() -> dict[str, Reader]:
 
 def _load(name: str) -> Reader:
     module = importlib.import_module(f"analyzer.readers.{name}")
-    return dataclasses.replace(module.READER, name=name)
+    reader: Reader = module.READER
+    return dataclasses.replace(reader, name=name)
 
 
 def reader_named(name: str) -> Reader:

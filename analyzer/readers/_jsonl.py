@@ -16,6 +16,7 @@ from analyzer.readers._reader import Claim, Options
 from analyzer.readers._rows import excerpt, tables_of
 
 _decode = msgspec.json.Decoder().decode
+_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass
@@ -32,11 +33,11 @@ class Sink:
         self.rows.setdefault(table, []).append({"record": record, **columns})
 
 
-class Skip(Exception):  # noqa: N818 - control flow, not an error
-    """Raised by ``take``: this record is known to carry nothing; the reason is from a short list."""
+class Skip(Exception):
+    """Raised by ``take``: the record is known to carry nothing; reasons are a short list."""
 
 
-class Bad(ValueError):  # noqa: N818
+class Bad(ValueError):
     """Raised by ``take``: this record cannot be read; says why and what to do."""
 
 
@@ -45,8 +46,8 @@ def objects(head: Head, limit: int = 50) -> list[dict[str, Any]]:
     found = []
     for line in head.lines[:limit]:
         try:
-            value = _decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            value = _decode(line.removeprefix(_BOM))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if isinstance(value, dict):
             found.append(value)
@@ -91,7 +92,7 @@ def read_jsonl(
                 if not text:
                     sink.ignored["blank line"] += 1
                     continue
-                take(_object(text), record, sink)
+                take(object_of(text), record, sink)
                 used += 1
             except Skip as skip:
                 sink.ignored[str(skip)] += 1
@@ -132,13 +133,16 @@ def usd(value: str | float | None) -> Decimal | None:
     return exact
 
 
-def _object(text: bytes) -> dict[str, Any]:
+def object_of(text: bytes) -> dict[str, Any]:
+    """The JSON object of one line, or :class:`Bad`."""
     try:
-        value = _decode(text)
+        value = _decode(text.removeprefix(_BOM))
     except msgspec.DecodeError as error:
         raise Bad(f"not valid JSON: {error}") from None
     except UnicodeDecodeError:
         raise Bad("not valid UTF-8") from None
+    except RecursionError:
+        raise Bad("JSON nested too deeply") from None
     if not isinstance(value, dict):
         raise Bad("a JSON value, but no object")
     return value

@@ -66,7 +66,10 @@ def text_or_none(value: Any) -> str | None:  # noqa: ANN401 - foreign JSON
         return None
     if isinstance(value, (int, float)):
         return str(value)
-    return value if isinstance(value, str) and value else None
+    if not isinstance(value, str) or not value:
+        return None
+    # JSON can escape half a surrogate pair, which no column can hold.
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def int_or_none(value: Any) -> int | None:  # noqa: ANN401 - foreign JSON

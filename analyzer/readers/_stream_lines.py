@@ -132,7 +132,10 @@ def _checked(table: pa.Table, records: list[int]) -> pl.DataFrame | None:
                 pl.col("ts_ns").is_not_null()
                 & pl.col("event").is_in(EVENTS)
                 & (pl.col("request_id").is_not_null() | (pl.col("event") == "tick"))
-                & (pl.col("event").ne("chunk") | pl.col("kind").is_in(CHUNK_KINDS, nulls_equal=False).fill_null(value=True))
+                & (
+                    pl.col("event").ne("chunk")
+                    | pl.col("kind").is_in(CHUNK_KINDS, nulls_equal=False).fill_null(value=True)
+                )
             ).all()
         )
     ).item()

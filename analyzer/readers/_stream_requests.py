@@ -89,7 +89,9 @@ class OpenRequest:
 
 def _since(later: int | None, earlier: int | None) -> int | None:
     # A clock that was set back inside one request gives no duration.
-    return later - earlier if later is not None and earlier is not None and later >= earlier else None
+    return (
+        later - earlier if later is not None and earlier is not None and later >= earlier else None
+    )
 
 
 class OpenRequests:

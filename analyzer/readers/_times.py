@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from zoneinfo import ZoneInfo
 
 NS = 1_000_000_000
+_INT64 = 2**63
 
 _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?\s*([Zz]|[+-]\d\d:?\d\d)?"
@@ -15,26 +16,24 @@ _RFC3339 = re.compile(
 
 
 def seconds_to_ns(value: float | str | Decimal | None) -> int | None:
-    """Seconds, as a number or its text, to nanoseconds; None where it is no finite number."""
+    """Seconds, as a number or its text, to nanoseconds; None where it is no number that fits."""
+    return _to_ns(value, NS)
+
+
+def ms_to_ns(value: float | str | Decimal | None) -> int | None:
+    """Milliseconds to nanoseconds; None where it is no number that fits."""
+    return _to_ns(value, 1_000_000)
+
+
+def _to_ns(value: float | str | Decimal | None, unit_ns: int) -> int | None:
     if value is None or isinstance(value, bool):
         return None
     try:
         # repr of a float is its shortest exact text, so 1785585600.25 stays what the log said.
-        exact = Decimal(str(value))
-        return int((exact * NS).to_integral_value()) if exact.is_finite() else None
+        exact = Decimal(str(value)) * unit_ns
     except (InvalidOperation, ValueError):
         return None
-
-
-def ms_to_ns(value: float | str | Decimal | None) -> int | None:
-    """Milliseconds to nanoseconds; None where it is no finite number."""
-    if value is None or isinstance(value, bool):
-        return None
-    try:
-        exact = Decimal(str(value))
-        return int((exact * 1_000_000).to_integral_value()) if exact.is_finite() else None
-    except (InvalidOperation, ValueError):
-        return None
+    return int(exact.to_integral_value()) if abs(exact) < _INT64 else None
 
 
 def time_to_ns(value: object, zone: str | None = None) -> int | None:
@@ -57,7 +56,8 @@ def time_to_ns(value: object, zone: str | None = None) -> int | None:
         return None
     delta = whole - datetime(1970, 1, 1, tzinfo=UTC)
     digits = (fraction or "").ljust(9, "0")[:9]
-    return (delta.days * 86_400 + delta.seconds + leap) * NS + int(digits)
+    ns = (delta.days * 86_400 + delta.seconds + leap) * NS + int(digits)
+    return ns if abs(ns) < _INT64 else None
 
 
 def _zone(offset: str | None, zone: str | None) -> tzinfo:

@@ -9,7 +9,6 @@ block, and over the end of the file for when it has grown.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
@@ -29,7 +28,7 @@ def probe(head: Head) -> Claim:
     some = objects(head)
     if not some:
         return Claim(0, "its first lines are not JSON objects")
-    if any(_NEEDED <= one.keys() and one["event"] in EVENTS for one in some):
+    if any(one.keys() >= _NEEDED and one["event"] in EVENTS for one in some):
         return Claim(1, "")
     known = max(len(_NEEDED & one.keys()) for one in some)
     return Claim(0.4 * known, "its JSON lines have no 'ts' with an 'event' of send, chunk, done …")
@@ -68,9 +67,7 @@ def _read_block(block: Lines, requests: OpenRequests) -> tuple[Batch, bool]:
         good = False
         last = problems[0]
         problems = [
-            Problem(
-                last.record, "cut off: the file ends inside it", last.excerpt, last.byte_offset
-            )
+            Problem(last.record, "cut off: the file ends inside it", last.excerpt, last.byte_offset)
         ]
     events = requests.assign(parsed.events)
     lines = block.lines

@@ -49,7 +49,9 @@ def outcome_of(play: Play, engine: Engine, say: Say) -> Finding | Clear | Cannot
     scope = engine.value(front.scope) or 0
     if not scope:
         lacking = tuple(Missing(need.input, need.how) for need in front.needs)
-        return CannotSay(play.rule, lacking or (Missing("requests", "ingest logs"),), 0.0, front.title)
+        return CannotSay(
+            play.rule, lacking or (Missing("requests", "ingest logs"),), 0.0, front.title
+        )
     covered = {need.input: (engine.value(need.sql) or 0) / scope for need in front.needs}
     coverage = min(covered.values(), default=1.0)
     touched = _touched(front.touched, engine)
@@ -91,8 +93,9 @@ JOIN latency_segment AS s ON t.request_key = s.request_key"""
     if not row["requests"]:
         return _Touched(0, 0, 0, None, None, 0, None, ())
     case = engine.rows(
-        "SELECT coalesce(SUM(CAST(e2e_ns AS DOUBLE)), 0) AS total, count(DISTINCT r.route) AS routes, "
-        "count(DISTINCT r.model) AS models FROM latency_segment AS s "
+        "SELECT coalesce(SUM(CAST(e2e_ns AS DOUBLE)), 0) AS total, "
+        "count(DISTINCT r.route) AS routes, count(DISTINCT r.model) AS models "
+        "FROM latency_segment AS s "
         "JOIN resolve_request AS r ON s.request_key = r.request_key"
     )[0]
     examples = engine.rows(
@@ -110,9 +113,7 @@ JOIN latency_segment AS s ON t.request_key = s.request_key"""
     )  # fmt: skip
 
 
-def _finding(
-    play: Play, engine: Engine, say: Say, touched: _Touched, coverage: float
-) -> Finding:
+def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: float) -> Finding:
     front = play.front
     size = front.magnitude
     value: float = touched.excess / touched.requests * size.scale

@@ -71,7 +71,7 @@ class Case:
         rows = self.run(
             "SELECT source_id, path, sha256, bytes, reader, resume FROM source ORDER BY source_id"
         )
-        return [KnownSource(*row[:5], resume=_load_resume(row[5])) for row in rows]
+        return [KnownSource(*row[:5], _load_resume(row[5])) for row in rows]
 
     def reference_ns(self, excluding_assumed: str = "year%") -> int | None:
         """A time told by the dated sources (the middle of all they span), or None."""
@@ -99,7 +99,9 @@ class Case:
         self.connection.unregister("incoming")
 
     @contextmanager
-    def file(self, row: Mapping[str, Any], known: KnownSource | None = None) -> Iterator[FileWriter]:
+    def file(
+        self, row: Mapping[str, Any], known: KnownSource | None = None
+    ) -> Iterator[FileWriter]:
         """One file in one transaction: all of it is stored, or nothing.
 
         ``known`` is the source that has grown; without a resume point its rows are replaced.
@@ -215,9 +217,7 @@ class FileWriter:
             for note in self._assumed
         ]
         self._case.insert("source", source)
-        self._case.insert(
-            "source_note", pa.Table.from_pylist(notes, schema=TABLES["source_note"])
-        )
+        self._case.insert("source_note", pa.Table.from_pylist(notes, schema=TABLES["source_note"]))
 
     def account(self) -> dict[str, int]:
         """records, used, ignored, problems so far."""
@@ -291,7 +291,9 @@ def open_case(path: str | Path, *, write: bool = False) -> Case:
             raise AnalyzerError(
                 f"{path} is in use by another process", "wait for it to end, or use another --db"
             ) from None
-        raise AnalyzerError(f"{path} is no DuckDB file, or cannot be opened", str(error).splitlines()[0]) from None
+        raise AnalyzerError(
+            f"{path} is no DuckDB file, or cannot be opened", str(error).splitlines()[0]
+        ) from None
     except duckdb.Error as error:
         raise AnalyzerError(f"{path} cannot be opened", str(error).splitlines()[0]) from None
     case = Case(path, connection)

@@ -1,0 +1,58 @@
+"""What a kind of span is, and the list of them by looking at this folder."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import analyzer.readers._spans
+from analyzer.readers._jsonl import Sink
+
+
+@dataclass(frozen=True)
+class Span:
+    """One span with its attributes as plain values."""
+
+    name: str
+    trace_id: str | None
+    start_ns: int | None
+    end_ns: int | None
+    failed: bool
+    attributes: Mapping[str, Any]
+    resource: Mapping[str, Any]
+
+    @property
+    def deployment(self) -> str | None:
+        """The service that sent it, where somebody has named it."""
+        name = self.resource.get("service.name")
+        unnamed = not isinstance(name, str) or name.startswith("unknown_service")
+        return None if unnamed or not name else str(name)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Spans of one origin.
+
+    ``rows(span, record, sink)`` adds the rows and returns what of the span could not be believed,
+    as a sentence for the reader of the report; empty if all is well.
+    """
+
+    matches: Callable[[str, Mapping[str, Any], Mapping[str, Any]], bool]
+    rows: Callable[[Span, int, Sink], str]
+
+
+@cache
+def all_kinds() -> tuple[Kind, ...]:
+    """The kinds of every module of this folder that does not start with ``_``."""
+    folder = analyzer.readers._spans  # noqa: SLF001 - our own folder
+    names = sorted(
+        module.name
+        for module in pkgutil.iter_modules(folder.__path__)
+        if not module.name.startswith("_")
+    )
+    modules = (importlib.import_module(f"{folder.__name__}.{name}") for name in names)
+    return tuple(module.KIND for module in modules)

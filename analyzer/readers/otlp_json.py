@@ -1,0 +1,188 @@
+"""OTLP/JSON traces: the Collector's file exporter (one batch a line), or one whole document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from analyzer.contract.types import Batch, Problem, Resume
+from analyzer.readers._document import each_value, read_all
+from analyzer.readers._file import Head, InputFile, Lines
+from analyzer.readers._jsonl import Bad, Sink, object_of, objects
+from analyzer.readers._otlp import Broken, spans_of
+from analyzer.readers._reader import Claim, Options, Reader
+from analyzer.readers._rows import excerpt, tables_of
+from analyzer.readers._spans._kind import all_kinds
+
+_MAX_DOCUMENT = 1 << 30
+_OPENING = re.compile(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"resourceSpans"\s*:')
+_ENTRIES = re.compile(r'"resourceSpans"\s*:\s*\[')
+_OTHER_SIGNALS = ("resourceLogs", "resourceMetrics", "resourceProfiles")
+
+
+def probe(head: Head) -> Claim:
+    """A line or a document with ``resourceSpans``."""
+    some = objects(head)
+    if _OPENING.match(head.data) or any("resourceSpans" in one for one in some):
+        return Claim(1, "")
+    if any(signal in one for one in some for signal in _OTHER_SIGNALS):
+        return Claim(0.6, "it holds OTLP logs or metrics, but no spans")
+    return Claim(0, "it has no resourceSpans")
+
+
+@dataclass
+class _Tally:
+    """Rows and account of one batch. ``before`` counts the records of earlier ones."""
+
+    before: int
+    records: int = 0
+    used: int = 0
+    sink: Sink = field(default_factory=Sink)
+
+    def problem(self, reason: str, text: bytes | str, offset: int | None) -> None:
+        """One more record, which could not be read."""
+        self.records += 1
+        record = self.before + self.records
+        self.sink.problems.append(Problem(record, reason, excerpt(text), offset))
+
+    def take(self, batch: Any, offset: int | None) -> None:  # noqa: ANN401 - foreign JSON
+        """All spans of one object with ``resourceSpans``."""
+        for span in spans_of(batch):
+            if isinstance(span, Broken):
+                self.problem(span.reason, msgspec.json.encode(span.value), offset)
+                continue
+            kind = next(
+                (k for k in all_kinds() if k.matches(span.name, span.attributes, span.resource)),
+                None,
+            )
+            if kind is None:
+                self.records += 1
+                self.sink.ignored["span of no known kind"] += 1
+            elif strange := kind.rows(span, self.before + self.records + 1, self.sink):
+                self.problem(strange, "", offset)
+            else:
+                self.records += 1
+                self.used += 1
+
+    def batch(self, resume: Resume | None = None) -> Batch:
+        """What the store gets."""
+        sink = self.sink
+        return Batch(
+            tables_of(**sink.rows),
+            self.records,
+            self.used,
+            dict(sink.ignored),
+            tuple(sink.problems),
+            tuple(sorted(sink.assumed)),
+            resume,
+        )
+
+
+def read(file: InputFile, options: Options) -> Iterator[Batch]:
+    """One ``request`` row a span of a known kind."""
+    head = file.head
+    # A first line longer than the head is a Collector's big batch, or a document on one line.
+    one_line = b"\n" not in head.data.strip()
+    if one_line or any("resourceSpans" in one for one in objects(head)):
+        yield from _read_lines(file, options)
+    else:
+        yield from _read_document(file)
+
+
+def _read_lines(file: InputFile, options: Options) -> Iterator[Batch]:
+    resume = options.resume
+    offset, records = (resume.offset, resume.records) if resume else (0, 0)
+    end: Resume | None = resume
+    for block in file.lines(offset=offset):
+        tally = _Tally(records)
+        good = _take_lines(block, tally)
+        if good:
+            size = sum(map(len, block.lines)) + len(block.lines) - block.unterminated
+            end = Resume(block.offset + size, records + tally.records)
+        elif block.offset == 0:
+            end = None
+        else:
+            end = Resume(block.offset, records, (records + 1,))
+        records += tally.records
+        yield tally.batch()
+    yield Batch(resume=end)
+
+
+def _take_lines(block: Lines, tally: _Tally) -> bool:
+    """False if the file ends inside the only line of this block."""
+    place = block.offset
+    for line in block.lines:
+        text = line.strip()
+        try:
+            value = object_of(text) if text else {"resourceSpans": []}
+        except Bad as bad:
+            if not block.unterminated:
+                tally.problem(str(bad), text, place)
+            elif place == 0:
+                # One line from the very start: a document that is cut, whole as far as it goes.
+                _take_cut(text.decode("utf-8", "replace"), 0, tally)
+            else:
+                tally.problem(f"cut off: the file ends inside it ({bad})", text, place)
+            if block.unterminated:
+                return False
+        else:
+            _take_batch(value, tally, text, place)
+        place += len(line) + 1
+    return True
+
+
+def _take_batch(value: Any, tally: _Tally, text: bytes | str, place: int | None) -> None:  # noqa: ANN401
+    if isinstance(value, dict) and "resourceSpans" in value:
+        tally.take(value, place)
+    elif isinstance(value, dict) and any(signal in value for signal in _OTHER_SIGNALS):
+        tally.records += 1
+        tally.sink.ignored["OTLP logs or metrics, no spans"] += 1
+    else:
+        tally.problem("JSON without 'resourceSpans'", text, place)
+
+
+def _read_document(file: InputFile) -> Iterator[Batch]:
+    tally = _Tally(0)
+    try:
+        text = read_all(file, _MAX_DOCUMENT).decode("utf-8", "replace").lstrip("\ufeff")
+    except ValueError as error:
+        tally.problem(f"one document {error}; let the Collector write JSON lines", "", 0)
+        yield tally.batch()
+        return
+    end = 0
+    for start, stop, value in each_value(text):
+        _take_batch(value, tally, text[start : start + 1000], None)
+        end = stop
+    if text[end:].strip():
+        _take_cut(text, end, tally)
+    yield tally.batch()
+
+
+def _take_cut(text: str, start: int, tally: _Tally) -> None:
+    """The whole entries of a document before the place where it breaks, and one problem."""
+    opening = _ENTRIES.search(text, start)
+    end = start
+    if opening is not None:
+        for _, stop, entry in each_value(text, opening.end(), between=" \t\r\n,"):
+            tally.take({"resourceSpans": [entry]}, None)
+            end = stop
+    reason = "the document breaks off or is damaged here; what came before was read"
+    tally.problem(reason, text[end : end + 1000], len(text[:end].encode("utf-8", "replace")))
+
+
+READER = Reader(
+    title="OTLP/JSON traces (Collector file exporter)",
+    record_unit="span",
+    gives=("request",),
+    probe=probe,
+    read=read,
+    docs="https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding",
+    cannot="vLLM spans: cached tokens, preemptions, aborted requests, network, chunk times",
+    enable="vllm serve --otlp-traces-endpoint=grpc://COLLECTOR:4317; a Collector with the file "
+    "exporter; add the client's log for the network",
+    checked_against="two spans of a vLLM V1 server (2026-06); generated spans",
+)
