@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import analyzer
@@ -23,6 +24,7 @@ from analyzer.questions import catalog, request
 from analyzer.questions import latency as latencies
 from analyzer.questions import report as reports
 from analyzer.questions.status import status_of
+from analyzer.questions.verdict import verdict
 from analyzer.report import html
 from analyzer.report.values import quantity
 from analyzer.runbook._evaluate import evaluate, outcome_of
@@ -44,6 +46,11 @@ def _engine(db: str, filters: Filters | None = None) -> Iterator[Engine]:
         yield Engine(case, filters)
     finally:
         case.close()
+
+
+def _judged(engine: Engine) -> Findings:
+    found = evaluate(engine, quantity)
+    return replace(found, verdict=verdict(found, latencies.by_metric(engine, ()), quantity))
 
 
 def status(db: str, filters: Filters | None = None) -> Status:
@@ -78,7 +85,7 @@ def show(db: str, request_id: str) -> RequestView:
 def findings(db: str, filters: Filters | None = None) -> Findings:
     """Every rule's outcome: found, clear, or cannot say."""
     with _engine(db, filters) as engine:
-        return evaluate(engine, quantity)
+        return _judged(engine)
 
 
 def explain(db: str, rule: str, filters: Filters | None = None) -> Explanation:
@@ -99,8 +106,7 @@ def explain(db: str, rule: str, filters: Filters | None = None) -> Explanation:
 def report(db: str, filters: Filters | None = None, *, title: str | None = None) -> Report:
     """Everything the report shows, as plain values."""
     with _engine(db, filters) as engine:
-        found = evaluate(engine, quantity)
-        return reports.build(engine, found, title, analyzer.__version__)
+        return reports.build(engine, _judged(engine), title, analyzer.__version__)
 
 
 def write_report(

@@ -1,8 +1,8 @@
 """How fast the tool is, as ratios against a named floor in the same run.
 
 ``python benchmarks/run.py [MEGABYTES]`` writes a log, reads it once with a bare DuckDB
-``read_json`` into a table (the floor: no account, no request, no exact time), then ingests it in a fresh
-process, and prints rates, the ratio, peak memory and where the time goes.
+``read_json`` into a table (the floor: no account, no request, no exact time), then ingests it in a
+fresh process, and prints rates, the ratio, peak memory and where the time goes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from generate import write
@@ -73,28 +72,19 @@ def main() -> None:
     megabytes = float(sys.argv[1]) if len(sys.argv) > 1 else 200.0
     with tempfile.TemporaryDirectory() as folder:
         log, db = Path(folder) / "stream.jsonl", Path(folder) / "case.duckdb"
-        start = time.perf_counter()
         lines = write(log, megabytes)
         size = log.stat().st_size / 1e6
-        print(
-            f"{size:,.0f} MB, {lines:,} lines (written in {time.perf_counter() - start:.0f} s), ",
-            end="",
-        )
-        print(f"{os.cpu_count()} cores")
+        print(f"{size:,.0f} MB, {lines:,} lines, {os.cpu_count()} cores")
         floor = min(float(_run(_FLOOR, str(log), f"{folder}/floor{i}")) for i in range(3))
-        got = json.loads(_run(_INGEST, str(log), str(db)))
-        findings_s, findings_mb = map(float, _run(_FINDINGS, str(db)).split())
         print(f"floor, DuckDB read_json   {size / floor:7.1f} MB/s   {floor:6.2f} s")
-        print(
-            f"analyze ingest            {size / got['total_s']:7.1f} MB/s   {got['total_s']:6.2f} s",
-            end="",
-        )
-        print(f"   {got['total_s'] / floor:.1f} x the floor, peak {got['peak_mb']:,.0f} MB")
+        got = json.loads(_run(_INGEST, str(log), str(db)))
+        total, peak = got["total_s"], got["peak_mb"]
+        ratio = f"{total / floor:.1f} x the floor, peak {peak:,.0f} MB"
+        print(f"analyze ingest            {size / total:7.1f} MB/s   {total:6.2f} s   {ratio}")
         for label, seconds in sorted(got["spent_s"].items(), key=lambda pair: -pair[1]):
-            print(f"  {label:32s} {seconds:6.2f} s  {seconds / got['total_s']:4.0%}")
-        print(
-            f"analyze findings                         {findings_s:6.2f} s   peak {findings_mb:,.0f} MB"
-        )
+            print(f"  {label:32s} {seconds:6.2f} s  {seconds / total:4.0%}")
+        seconds, peak = map(float, _run(_FINDINGS, str(db)).split())
+        print(f"analyze findings {seconds:31.2f} s   peak {peak:,.0f} MB")
         print(f"case file                 {db.stat().st_size / 1e6:7.1f} MB")
 
 

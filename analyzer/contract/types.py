@@ -159,6 +159,7 @@ class Findings:
     found: tuple[Finding, ...] = ()
     clear: tuple[Clear, ...] = ()
     cannot_say: tuple[CannotSay, ...] = ()
+    verdict: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.contract.types import Finding, Findings, Report, Series
+from analyzer.contract.types import Findings, Report, Series
 from analyzer.engines.duckdb import Engine
 from analyzer.questions.latency import by_metric, slowest
 from analyzer.questions.status import sources
@@ -30,7 +30,7 @@ def build(engine: Engine, findings: Findings, title: str | None, version: str) -
     )
     return Report(
         title=title or "Incident report",
-        verdict=verdict(findings, span["requests"]),
+        verdict=findings.verdict,
         window=window,
         requests=span["requests"],
         findings=findings,
@@ -41,23 +41,6 @@ def build(engine: Engine, findings: Findings, title: str | None, version: str) -
         notes=tuple(f"{row['path']}: {row['note']}" for row in assumed),
         version=version,
     )
-
-
-def verdict(findings: Findings, requests: int) -> str:
-    """One paragraph: the first findings that matter, each in its own first sentence."""
-    if not requests:
-        return "The case holds no requests, so nothing can be said."
-    serious = [one for one in findings.found if one.severity != "note"]
-    if not serious:
-        blind = len(findings.cannot_say)
-        rest = f", and {blind} could not look (see what could not be checked)" if blind else ""
-        return f"Nothing was found that needs action: {len(findings.clear)} checks are clear{rest}."
-    return " ".join(_sentence(one) for one in serious[:3])
-
-
-def _sentence(finding: Finding) -> str:
-    head = finding.symptom.split("\n\n")[0]
-    return f"{finding.title}. {head}"
 
 
 def _timeline(engine: Engine, window: tuple[int, int] | None) -> Series:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 
 from analyzer.contract.types import Batch, Problem, Resume
 from analyzer.readers._document import each_value, read_all
@@ -53,7 +53,7 @@ class _Tally:
         """All spans of one object with ``resourceSpans``."""
         for span in spans_of(batch):
             if isinstance(span, Broken):
-                self.problem(span.reason, msgspec.json.encode(span.value), offset)
+                self.problem(span.reason, json.dumps(span.value), offset)
                 continue
             kind = next(
                 (k for k in all_kinds() if k.matches(span.name, span.attributes, span.resource)),

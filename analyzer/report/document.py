@@ -54,7 +54,8 @@ def _table(value: Table) -> list[Block]:
 
 @blocks.register(Findings)
 def _findings(value: Findings) -> list[Block]:
-    out: list[Block] = [Words(words.tally(value))]
+    out: list[Block] = [Words(value.verdict)] if value.verdict else []
+    out.append(Words(words.tally(value)))
     out += [found(item) for item in words.by_severity(value.found)]
     return out + clear(value.clear) + cannot_say(value.cannot_say)
 

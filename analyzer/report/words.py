@@ -25,9 +25,14 @@ def by_severity(found: Iterable[Finding]) -> list[Finding]:
 def size_of(value: Finding) -> str:
     """Name requests touched, magnitude, share and cost of a finding in one line."""
     size = value.magnitude
-    parts = [plural(value.requests, "request"), f"{quantity(size.value, size.unit)} {size.of}"]
-    whole = "cost" if size.unit == "usd" else "end-to-end time"
-    parts.append(f"{percent(value.share)} of {whole}")
+    touched = plural(value.requests, "request")
+    if size.unit == "requests" and size.value == value.requests:
+        parts = [f"{touched} {size.of}"]
+    else:
+        parts = [touched, f"{quantity(size.value, size.unit)} {size.of}"]
+    if value.share:
+        whole = "cost" if size.unit == "usd" else "end-to-end time"
+        parts.append(f"{percent(value.share)} of {whole}")
     if value.cost_usd is not None:
         parts.append(f"{value.cost_usd} USD")
     return safe_text(", ".join(parts))

@@ -71,7 +71,10 @@ class Case:
         rows = self.run(
             "SELECT source_id, path, sha256, bytes, reader, resume FROM source ORDER BY source_id"
         )
-        return [KnownSource(*row[:5], _load_resume(row[5])) for row in rows]
+        return [
+            KnownSource(source_id, path, sha, size, reader, _load_resume(resume))
+            for source_id, path, sha, size, reader, resume in rows
+        ]
 
     def reference_ns(self, excluding_assumed: str = "year%") -> int | None:
         """A time told by the dated sources (the middle of all they span), or None."""
