@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import polars as pl
 
+HOT = ("stats", "hits", "size", "preemption", "abort")
+ACCESS, ENGINE, FOREIGN, BLANK, TEXT = (
+    "access line", "engine line without numbers", "banner or foreign line", "blank line",
+    "line with a prompt or an answer",
+)  # fmt: skip
 # kind -> words that only its lines have; the first that fits wins
-_WORDS = {
+_KINDS = {
+    BLANK: r"^$",
+    TEXT: r"Received request |Generated response ",
     "stats": r"Avg prompt throughput: ",
     "hits": r"Prefix cache hit rate: GPU: ",
     "size": r"KV cache size: ",
     "preemption": r"Sequence group \S+ is preempted by ",
     # "Request x aborted." always follows one of these, so it tells nothing new.
     "abort": r"Aborted request(?:\(s\))? ",
+    ACCESS: r'"[A-Z]+ \S+ HTTP/\d',
+    ENGINE: r"(?:^|\D)(?:\d{4}-)?\d\d-\d\d[ T]\d\d:\d\d:\d\d",
 }
-HOT = tuple(_WORDS)
-ACCESS, ENGINE, FOREIGN, BLANK, TEXT = (
-    "access line", "engine line without numbers", "banner or foreign line", "blank line",
-    "line with a prompt or an answer",
-)  # fmt: skip
 
 _ANSI = r"\x1b\[[0-9;]*[A-Za-z]"
-_PLACE = r"(?:^|\D)(?:\d{4}-)?\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 # The message stands at the start of the line or after punctuation and a space. A quote is none:
 # behind it the words are somebody's prompt.
 _MESSAGE = (
@@ -57,18 +60,12 @@ def lines_of(lines: list[bytes], first_record: int) -> pl.DataFrame:
     if b"\x1b" in data:
         text = text.str.replace_all(_ANSI, "")
     frame = pl.DataFrame({"text": text.str.strip_chars_end()})
-    column = pl.col("text")
-    kind = pl.when(column == "").then(pl.lit(BLANK))
-    kind = kind.when(column.str.contains(r"Received request |Generated response ")).then(
-        pl.lit(TEXT)
-    )
-    for name, words in _WORDS.items():
-        kind = kind.when(column.str.contains(words)).then(pl.lit(name))
-    kind = kind.when(column.str.contains(r'"[A-Z]+ \S+ HTTP/\d')).then(pl.lit(ACCESS))
-    kind = kind.when(column.str.contains(_PLACE)).then(pl.lit(ENGINE))
     return frame.with_columns(
         record=pl.int_range(pl.len(), dtype=pl.Int64) + first_record,
-        kind=kind.otherwise(pl.lit(FOREIGN)),
+        kind=pl.coalesce(
+            pl.when(pl.col("text").str.contains(words)).then(pl.lit(name))
+            for name, words in _KINDS.items()
+        ).fill_null(FOREIGN),
     )
 
 

@@ -58,12 +58,14 @@ def _system_chars(given: Any) -> int | None:  # noqa: ANN401 - foreign JSON
     messages = given.get("messages") if isinstance(given, dict) else None
     if not isinstance(messages, list):
         return None
-    texts = [
-        one.get("content")
-        for one in messages
-        if isinstance(one, dict) and one.get("role") in ("system", "developer")
-    ]
-    return sum(map(len, texts)) if all(isinstance(text, str) for text in texts) else None
+    total = 0
+    for one in messages:
+        if isinstance(one, dict) and one.get("role") in ("system", "developer"):
+            text = one.get("content")
+            if not isinstance(text, str):
+                return None
+            total += len(text)
+    return total
 
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:

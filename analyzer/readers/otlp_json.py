@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-
 from analyzer.contract.types import Batch, Problem, Resume
 from analyzer.readers._document import each_value, read_all
 from analyzer.readers._file import Head, InputFile, Lines

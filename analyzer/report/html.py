@@ -45,7 +45,13 @@ def render(report: Report) -> str:
         badges=_badges(report.findings),
         ran=bool(found or report.findings.clear or report.findings.cannot_say),
         findings=findings,
-        actions=[step for item in findings for step in item["actions"]],
+        # Notes ask for nothing tonight; their actions stand with them.
+        actions=[
+            step
+            for item in findings
+            for step in item["actions"]
+            if step["severity"] != "note"
+        ],
         timeline=_timeline(report.timeline, found),
         slowest=_slowest(report.slowest),
         segments=grid(report.segments),

@@ -48,7 +48,7 @@ class Kind:
 @cache
 def all_kinds() -> tuple[Kind, ...]:
     """The kinds of every module of this folder that does not start with ``_``."""
-    folder = analyzer.readers._spans  # noqa: SLF001 - our own folder
+    folder = analyzer.readers._spans
     names = sorted(
         module.name
         for module in pkgutil.iter_modules(folder.__path__)
