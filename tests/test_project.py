@@ -121,7 +121,7 @@ def test_readme_commands(copy):
     outer = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}  # of the make that runs the tests
     env = {key: value for key, value in os.environ.items() if key not in outer} | {
         "PATH": f"{copy.parent / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(copy), "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb",
+        "PYTHONPATH": str(copy), "NO_COLOR": "1", "COLUMNS": "80", "TERM": "dumb",
     }  # fmt: skip
     code = 0
     for number, (command, shown) in enumerate(steps):

@@ -300,7 +300,8 @@ def test_html_tells_each_finding_with_sql_action_and_end():
         for proof in item.evidence:
             assert proof.sql in page.text
         for action in item.actions:
-            assert page.text.count(action.do) == 2
+            # notes ask for nothing tonight: their actions stand with them only
+            assert page.text.count(action.do) == (1 if item.severity == "note" else 2)
     assert "analyze sql 'SELECT" in page.text
     heads = [tag for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
     assert heads[0] == "h1"

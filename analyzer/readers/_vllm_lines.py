@@ -119,7 +119,7 @@ def _cast(told: pl.Expr, divisor: int) -> pl.Expr:
     if not divisor:
         return told.cast(pl.Int64, strict=False)
     number = told.cast(pl.Float64, strict=False)
-    return pl.when(number.is_finite()).then(number / divisor)
+    return pl.when(number.is_finite()).then((number / divisor).round(6))
 
 
 def times_of(messages: pl.DataFrame, years: pl.Series, zone: str) -> pl.DataFrame:

@@ -42,16 +42,27 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 
         yield Batch(records=1, problems=(Problem(1, "it lacks 'engine_kwargs'"),))
         return
     engine, cache = value["engine_kwargs"], _object(value, "kv_cache")
+    # Each data-parallel engine has its own limit and its own pool; the row is for all of them.
+    limit, capacity = (
+        int_or_none(engine.get("max_num_seqs")),
+        int_or_none(cache.get("num_kv_tokens")),
+    )
+    engines = int_or_none(engine.get("data_parallel_size")) or 1
+    assumed: tuple[str, ...] = ()
+    if engines > 1:
+        limit = int_or_none(limit * engines) if limit is not None else None
+        capacity = None
+        assumed = (f"max_num_seqs holds for each of {engines} data-parallel engines",)
     row = {
         "record": 1,
         "model": text_or_none(value.get("model")),
         "gpu": text_or_none(_object(value, "hardware").get("device_name")),
         "tp": int_or_none(engine.get("tensor_parallel_size")),
         "pp": int_or_none(engine.get("pipeline_parallel_size")),
-        "kv_capacity_tokens": int_or_none(cache.get("num_kv_tokens")),
-        "max_running": int_or_none(engine.get("max_num_seqs")),
+        "kv_capacity_tokens": capacity,
+        "max_running": limit,
     }
-    yield Batch(tables_of(deployment=[row]), records=1, used=1)
+    yield Batch(tables_of(deployment=[row]), records=1, used=1, assumed=assumed)
 
 
 READER = Reader(

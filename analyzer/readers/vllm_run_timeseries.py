@@ -75,7 +75,7 @@ def _take(cells: list[str], header: list[str], record: int, sink: Sink) -> None:
         clock="relative",
         running=running,
         waiting=_count(told["waiting"], "waiting"),
-        kv_used_ratio=None if percent is None else percent / 100,
+        kv_used_ratio=None if percent is None else round(percent / 100, 6),
         prompt_tokens_per_s=told["prompt_throughput"],
         generation_tokens_per_s=told["gen_throughput"],
     )
