@@ -198,7 +198,7 @@ def grow(reader, path, data, cut, whole, folder):
     file.write_bytes(data[:cut])
     begun = read(reader, file)
     resume = next((batch.resume for batch in reversed(begun) if batch.resume), None)
-    if resume is None or (begun[-1].resume is None and len(begun) > 1):
+    if resume is None:  # the store then reads the file anew
         return
     file.write_bytes(data)
     rest = read(reader, file, Options(today_ns=TODAY, resume=resume))
@@ -209,9 +209,8 @@ def grow(reader, path, data, cut, whole, folder):
     ]
     order = list(TABLES)
     joined = sorted(kept + rows_of(rest), key=lambda row: (order.index(row[0]), row[1]["record"]))
-    if data[cut - 1 : cut] == b"\n" or resume.offset < cut:
-        assert joined == rows_of(whole), f"cut at {cut}"
-        assert resume.records + totals(rest)[0] == totals(whole)[0]
+    assert joined == rows_of(whole), f"cut at {cut}"
+    assert resume.records + totals(rest)[0] == totals(whole)[0]
 
 
 # -- vLLM spans -----------------------------------------------------------------------------------
@@ -307,7 +306,7 @@ def test_prompt_text_is_no_status_line(tmp_path):
     prompt = STATUS.replace("Engine 000: ", "note: prompt='Engine 000: ")
     rows, problems, _ = status(prompt + "\n", tmp_path)
     assert rows == []
-    assert "Engine" not in " ".join(problems)
+    assert problems == []
 
 
 # -- vllm bench serve -----------------------------------------------------------------------------

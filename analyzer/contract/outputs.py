@@ -14,6 +14,7 @@ GROUPS = {
     "provider": "provider",
     "deployment": "deployment",
     "session": "session_id",
+    "source": "source",
 }
 """``--by`` name -> column of ``resolve_request``."""
 

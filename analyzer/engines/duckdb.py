@@ -12,6 +12,7 @@ from analyzer.engines.analysis import Analysis, all_analyses
 from analyzer.errors import AnalyzerError
 from analyzer.store.case import Case
 
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"^-?\d+(\.\d+)?$")
 
 
@@ -43,11 +44,9 @@ class Engine:
         return next(iter(rows[0].values())) if rows else None
 
     def _prepare(self, sql: str) -> None:
-        try:
-            names = self._case.connection.get_table_names(sql)
-        except duckdb.Error as error:
-            raise AnalyzerError(f"cannot read the query: {_first_line(error)}") from None
-        for name in sorted(name.lower() for name in names):
+        # DuckDB cannot name the tables of a query before they exist (USING needs their columns), so
+        # every analysis whose name stands in the text is made; a name too many costs only time.
+        for name in sorted({word.lower() for word in _WORD.findall(sql)}):
             self._make(name, ())
 
     def _make(self, name: str, path: tuple[str, ...]) -> None:

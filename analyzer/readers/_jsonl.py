@@ -94,6 +94,7 @@ def read_jsonl(
                     continue
                 take(object_of(text), record, sink)
                 used += 1
+                tail = place if block.unterminated else None
             except Skip as skip:
                 sink.ignored[str(skip)] += 1
             except Bad as bad:
@@ -104,7 +105,7 @@ def read_jsonl(
             finally:
                 place += len(line) + 1
         records = len(block.lines)
-        # A cut last line is read again once the file has grown; a whole one is read for good.
+        # A last line without its newline is read again once the file has grown.
         done = block.first_record - 1 + records - (tail is not None)
         end = tail if tail is not None else place - block.unterminated
         provisional = (block.first_record + records - 1,) if tail is not None else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 NS = 1_000_000_000
@@ -31,9 +31,10 @@ def _to_ns(value: float | str | Decimal | None, unit_ns: int) -> int | None:
     try:
         # repr of a float is its shortest exact text, so 1785585600.25 stays what the log said.
         exact = Decimal(str(value)) * unit_ns
-    except (InvalidOperation, ValueError):
+    except (ArithmeticError, ValueError):
         return None
-    return int(exact.to_integral_value()) if abs(exact) < _INT64 else None
+    fits = exact.is_finite() and abs(exact) < _INT64 - 1
+    return int(exact.to_integral_value()) if fits else None
 
 
 def time_to_ns(value: object, zone: str | None = None) -> int | None:

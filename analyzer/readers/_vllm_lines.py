@@ -9,25 +9,26 @@ ACCESS, ENGINE, FOREIGN, BLANK, TEXT = (
     "access line", "engine line without numbers", "banner or foreign line", "blank line",
     "line with a prompt or an answer",
 )  # fmt: skip
+# A quote before them would make them somebody's prompt.
+_UNQUOTED = r"^[^'\"]*"
 # kind -> words that only its lines have; the first that fits wins
 _KINDS = {
     BLANK: r"^$",
     TEXT: r"Received request |Generated response ",
-    "stats": r"Avg prompt throughput: ",
-    "hits": r"Prefix cache hit rate: GPU: ",
-    "size": r"KV cache size: ",
-    "preemption": r"Sequence group \S+ is preempted by ",
+    "stats": _UNQUOTED + r"Avg prompt throughput: ",
+    "hits": _UNQUOTED + r"Prefix cache hit rate: GPU: ",
+    "size": _UNQUOTED + r"KV cache size: ",
+    "preemption": _UNQUOTED + r"Sequence group \S+ is preempted by ",
     # "Request x aborted." always follows one of these, so it tells nothing new.
-    "abort": r"Aborted request(?:\(s\))? ",
+    "abort": _UNQUOTED + r"Aborted request(?:\(s\))? ",
     ACCESS: r'"[A-Z]+ \S+ HTTP/\d',
     ENGINE: r"(?:^|\D)(?:\d{4}-)?\d\d-\d\d[ T]\d\d:\d\d:\d\d",
 }
 
 _ANSI = r"\x1b\[[0-9;]*[A-Za-z]"
-# The message stands at the start of the line or after punctuation and a space. A quote is none:
-# behind it the words are somebody's prompt.
+# The message stands at the start of the line, or after punctuation and a space.
 _MESSAGE = (
-    r"^(?<head>(?:.*?[^\w\s'\"] )??)"
+    r"^(?<head>(?:[^'\"]*?[^\w\s'\"] )??)"
     r"(?:Engine (?<engine>\d+): |(?<together>\d+) Engines Aggregated: )?"
     r"(?<message>(?:Avg prompt throughput|Prefix cache hit rate: GPU|(?:\w+ )?KV cache size): .*"
     r"|Sequence group .*|Aborted request.*)$"

@@ -1,7 +1,7 @@
 -- Every request once: what it is, how large, how it ended, as all vantages together know it.
 -- Filters of the command line apply here, and so to everything that follows.
 -- grain:   one row a request (attempt)
--- needs:   resolve_instance, resolve_told, request
+-- needs:   resolve_instance, resolve_told, request, source
 -- param:   since_ns = NULL    -- only requests that start at or after
 -- param:   until_ns = NULL    -- only requests that start before
 -- param:   model = NULL       -- only this model
@@ -17,6 +17,7 @@
 -- returns: model VARCHAR                    -- model
 -- returns: provider VARCHAR                 -- vendor
 -- returns: deployment VARCHAR               -- engine instance
+-- returns: source VARCHAR                   -- file of the outermost vantage that tells it
 -- returns: start_ns BIGINT                  -- start at the outermost vantage that tells it, ns UTC
 -- returns: vantages BIGINT                  -- vantages that tell it
 -- returns: outer_vantage VARCHAR            -- outermost of them
@@ -73,6 +74,7 @@ merged AS (
     min_by(model, outer_order) FILTER (WHERE model IS NOT NULL) AS model,
     min_by(provider, outer_order) FILTER (WHERE provider IS NOT NULL) AS provider,
     min_by(deployment, outer_order) FILTER (WHERE deployment IS NOT NULL) AS deployment,
+    min_by(source_id, outer_order) AS source_id,
     min_by(wall_ns, outer_order) FILTER (WHERE wall_ns IS NOT NULL) AS start_ns,
     count(DISTINCT vantage) AS vantages,
     min_by(vantage, outer_order) AS outer_vantage,
@@ -97,16 +99,17 @@ merged AS (
   GROUP BY request_key
 )
 SELECT
-  request_key, id, operation_id, attempt, session_id, turn, route, model, provider, deployment,
-  start_ns, vantages, outer_vantage, inner_vantage, input_fresh_tokens, cache_read_tokens,
-  cache_write_tokens,
-  input_fresh_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)
+  m.request_key, m.id, m.operation_id, m.attempt, m.session_id, m.turn, m.route, m.model,
+  m.provider, m.deployment, s.path AS source, m.start_ns, m.vantages, m.outer_vantage,
+  m.inner_vantage, m.input_fresh_tokens, m.cache_read_tokens, m.cache_write_tokens,
+  m.input_fresh_tokens + coalesce(m.cache_read_tokens, 0) + coalesce(m.cache_write_tokens, 0)
     AS input_tokens,
-  output_visible_tokens, output_reasoning_tokens, output_tokens, max_output_tokens, streamed,
-  status, error, finish_reason, has_id
-FROM merged
-WHERE ($since_ns IS NULL OR start_ns >= $since_ns)
-  AND ($until_ns IS NULL OR start_ns < $until_ns)
-  AND ($model IS NULL OR model = $model)
-  AND ($route IS NULL OR route = $route)
-  AND ($session IS NULL OR session_id = $session)
+  m.output_visible_tokens, m.output_reasoning_tokens, m.output_tokens, m.max_output_tokens,
+  m.streamed, m.status, m.error, m.finish_reason, m.has_id
+FROM merged AS m
+JOIN source AS s ON m.source_id = s.source_id
+WHERE ($since_ns IS NULL OR m.start_ns >= $since_ns)
+  AND ($until_ns IS NULL OR m.start_ns < $until_ns)
+  AND ($model IS NULL OR m.model = $model)
+  AND ($route IS NULL OR m.route = $route)
+  AND ($session IS NULL OR m.session_id = $session)
