@@ -18,6 +18,7 @@ from analyzer.errors import AnalyzerError, GateFailed
 from analyzer.readers._file import InputFile
 from analyzer.readers._find import pick, reader_named
 from analyzer.readers._reader import Options, Reader
+from analyzer.readers._times import year_that_fits
 from analyzer.store.case import Case, KnownSource, open_case
 
 Progress = Callable[[str, int, int], None]
@@ -107,7 +108,23 @@ def _read_all(
 
             reads[i] = _read_one(case, job, job.reader, fitted, tick)
         done += job.file.path.stat().st_size
+    _redate(case)
     return [reads[i] for i in range(len(jobs))]
+
+
+def _redate(case: Case) -> None:
+    """Give logs without a year the one that dated logs show, whichever was ingested first."""
+    reference = case.reference_ns()
+    if reference is None:
+        return
+    for source_id, first_ns in case.guessed_years():
+        seconds, rest = divmod(first_ns, 1_000_000_000)
+        told = datetime.fromtimestamp(seconds, tz=UTC)
+        stamp = (told.month, told.day, told.hour, told.minute, told.second)
+        year = year_that_fits(stamp, None, reference, None)
+        fitting = int(told.replace(year=year).timestamp()) * 1_000_000_000 + rest
+        note = f"its times name no year: {year} was taken, nearest to the dated logs of the case"
+        case.move_times(source_id, fitting - first_ns, note)
 
 
 def _read_one(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import sys
 
 import pytest
 import zstandard
-from cases import a4_ttft_misread, a5_buffered
+from cases import a1_admission, a4_ttft_misread, a5_buffered
 from helpers import engine_of
 
 import analyzer
@@ -238,3 +239,27 @@ def test_ids_reused_over_runs_are_not_merged(tmp_path):
     with engine_of(db) as engine:
         (row,) = engine.rows("SELECT count(*) AS n, min(vantages) AS v FROM resolve_request")
     assert row == {"n": 10, "v": 2}
+
+
+def test_a_log_without_a_year_takes_it_from_dated_logs_in_any_order(tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    a1_admission.main(logs)
+    spans = logs / "spans.jsonl"
+    # The same case a year ago: the newest year that fits would be wrong.
+    year_ns = 365 * 86_400 * 1_000_000_000
+    text = re.sub(
+        r'UnixNano": "(\d+)"', lambda m: f'UnixNano": "{int(m[1]) - year_ns}"', spans.read_text()
+    )
+    spans.write_text(text)
+    cases = []
+    for name, order in (("together", [logs]), ("apart", [logs / "vllm.log", logs / "spans.jsonl"])):
+        db = str(tmp_path / f"{name}.duckdb")
+        for path in order:
+            analyzer.ingest(db, [str(path)])
+        with engine_of(db) as engine:
+            times = engine.rows("SELECT time_ns FROM engine_sample ORDER BY record")
+            (note,) = engine.rows("SELECT note FROM source_note WHERE note LIKE '%no year%'")
+        cases.append((times, note))
+    assert cases[0] == cases[1]
+    assert "nearest to the dated logs" in cases[0][1]["note"]

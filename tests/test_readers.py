@@ -1,4 +1,4 @@
-"""Every reader, found by listing the folder: its samples, its account, and what must never raise."""
+"""Every reader, found by listing the folder: samples, account, and what must never raise."""
 
 import gzip
 import random
@@ -248,8 +248,9 @@ def test_cut_document_gives_the_whole_entries_before_the_cut(tmp_path):
 # -- vLLM logs ------------------------------------------------------------------------------------
 
 STATUS = (
-    "INFO 03-29 02:30:00 [loggers.py:271] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg "
-    "generation throughput: 2.0 tokens/s, Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 3.0%"
+    "INFO 03-29 02:30:00 [loggers.py:271] Engine 000: Avg prompt throughput: 1.0 tokens/s, "
+    "Avg generation throughput: 2.0 tokens/s, Running: 1 reqs, Waiting: 0 reqs, "
+    "GPU KV cache usage: 3.0%"
 )
 
 

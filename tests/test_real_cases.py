@@ -38,7 +38,8 @@ def test_queue_shares_of_three_runs_in_one_case(runs):
 def test_repeating_ids_are_not_merged(runs):
     with engine_of(runs) as engine:
         (row,) = engine.rows(
-            "SELECT count(*) AS n, count(DISTINCT id) AS ids, max(vantages) AS v FROM resolve_request"
+            "SELECT count(*) AS n, count(DISTINCT id) AS ids, max(vantages) AS v "
+            "FROM resolve_request"
         )
     assert row == {"n": 900, "ids": 300, "v": 1}
 

@@ -111,7 +111,6 @@ OUTPUTS: dict[str, pa.Schema] = {
         ("name", _S, "", "reader; --reader NAME forces it"),
         ("title", _S, "", "what it reads"),
         ("gives", _S, "", "tables it fills"),
-        ("cannot", _S, "", "what it can never show"),
     ),
     "analyze.format": _row(
         "One fact about a format.",

@@ -21,7 +21,7 @@ def formats(name: str | None) -> Table:
     """All formats, or what one gives, what it cannot, and how to switch the missing part on."""
     if name is None:
         rows = tuple(
-            {"name": r.name, "title": r.title, "gives": ", ".join(r.gives), "cannot": r.cannot}
+            {"name": r.name, "title": r.title, "gives": ", ".join(r.gives)}
             for r in all_readers().values()
         )
         return Table("analyze.formats", rows)

@@ -37,9 +37,7 @@ def _sentence(finding: Finding) -> str:
     return f"{finding.title}: {head}"
 
 
-def _unexplained(
-    findings: Findings, latency: Table, say: Callable[[Any, str], str]
-) -> list[str]:
+def _unexplained(findings: Findings, latency: Table, say: Callable[[Any, str], str]) -> list[str]:
     """Segments that take much of the time while no rule could look for the cause."""
     shares = {row["metric"]: row["share"] or 0 for row in latency.rows}
     told = {one.segment for one in findings.found if one.severity != "note"}

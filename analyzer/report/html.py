@@ -47,10 +47,7 @@ def render(report: Report) -> str:
         findings=findings,
         # Notes ask for nothing tonight; their actions stand with them.
         actions=[
-            step
-            for item in findings
-            for step in item["actions"]
-            if step["severity"] != "note"
+            step for item in findings for step in item["actions"] if step["severity"] != "note"
         ],
         timeline=_timeline(report.timeline, found),
         slowest=_slowest(report.slowest),

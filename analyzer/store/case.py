@@ -28,6 +28,9 @@ _TYPES = {
 # Children of a request are told once, with their final numbers; everything else a record of the
 # unfinished end of a file told is told again when the file has grown.
 _FINAL_TABLES = ("chunk", "prompt_block", "request_tag", "source", "source_note")
+YEAR_ASSUMED = "was taken, the newest that fits"
+"""How a reader ends the note on a year that nothing else in the case supports."""
+
 _TIMES = (
     ("request", "start_ns", "start_ns + coalesce(e2e_ns, 0)", "TRUE"),
     ("engine_sample", "time_ns", "time_ns", "clock = 'wall'"),
@@ -76,15 +79,42 @@ class Case:
             for source_id, path, sha, size, reader, resume in rows
         ]
 
-    def reference_ns(self, excluding_assumed: str = "year%") -> int | None:
+    def reference_ns(self) -> int | None:
         """A time told by the dated sources (the middle of all they span), or None."""
         ((first, last),) = self.run(
-            "SELECT min(first_ns), max(last_ns) FROM source s WHERE first_ns IS NOT NULL "
-            "AND NOT EXISTS (SELECT 1 FROM source_note n WHERE n.source_id = s.source_id "
-            "AND n.kind = 'assumed' AND n.note LIKE ?)",
-            [excluding_assumed],
+            "SELECT min(first_ns), max(last_ns) FROM source WHERE first_ns IS NOT NULL "
+            "AND source_id NOT IN (SELECT source_id FROM source_note WHERE note LIKE ?)",
+            [f"%{YEAR_ASSUMED}%"],
         )
         return None if first is None else int((first + last) // 2)
+
+    def guessed_years(self) -> list[tuple[int, int]]:
+        """Source and first time of every log whose year nothing in the case supports yet."""
+        rows = self.run(
+            "SELECT source_id, first_ns FROM source WHERE first_ns IS NOT NULL AND source_id IN "
+            "(SELECT source_id FROM source_note WHERE note LIKE ?) ORDER BY source_id",
+            [f"%{YEAR_ASSUMED}%"],
+        )
+        return [(source_id, first_ns) for source_id, first_ns in rows]
+
+    def move_times(self, source_id: int, by_ns: int, note: str) -> None:
+        """Shift every time of a source: dated logs that came later show another year."""
+        self.run("BEGIN TRANSACTION")
+        for table in ("engine_sample", "engine_event"):
+            self.run(
+                f"UPDATE {table} SET time_ns = time_ns + ? WHERE source_id = ?", [by_ns, source_id]
+            )
+        # The reader's own memory of the year is in resume: a longer file is then read anew.
+        self.run(
+            "UPDATE source SET first_ns = first_ns + ?, last_ns = last_ns + ?, resume = NULL "
+            "WHERE source_id = ?",
+            [by_ns, by_ns, source_id],
+        )
+        self.run(
+            "UPDATE source_note SET note = ? WHERE source_id = ? AND note LIKE ?",
+            [note, source_id, f"%{YEAR_ASSUMED}%"],
+        )
+        self.run("COMMIT")
 
     def span_of(self, source_id: int) -> tuple[int | None, int | None]:
         """First and last time a source tells."""
