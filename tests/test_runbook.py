@@ -64,7 +64,7 @@ def test_the_sql_of_every_number_gives_that_number(case):
             for evidence in finding.evidence:
                 again = engine.value(evidence.sql)
                 if isinstance(again, float):
-                    assert again == pytest.approx(evidence.value, rel=1e-9), evidence
+                    assert again == pytest.approx(evidence.value, rel=1e-8), evidence
                 else:
                     assert again == evidence.value, evidence
             for criterion in finding.done_when:

@@ -123,9 +123,10 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
         value = int(value)
     is_time = size.unit == "s" and size.sql is None
     share = touched.excess / touched.total if is_time and touched.total else 0.0
-    share = min(1.0, max(0.0, share))
+    share, value = steady(min(1.0, max(0.0, share))), steady(value)
     evidence = tuple(
-        Evidence(one.label, engine.value(one.sql), one.unit, one.sql) for one in front.evidence
+        Evidence(one.label, steady(engine.value(one.sql)), one.unit, one.sql)
+        for one in front.evidence
     )
     words = {
         one.id: say(got.value, got.unit)
@@ -165,6 +166,11 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
         how_computed=front.touched,
         record_it=front.record,
     )
+
+
+def steady(value: Any) -> Any:  # noqa: ANN401 - a scalar of any SQL type
+    """Nine significant digits: threads add floats in any order, and the last bits show it."""
+    return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
 def _severity(play: Play, touched: _Touched, share: float) -> str:
