@@ -42,6 +42,7 @@ _FIELDS: list[tuple[str, pa.DataType]] = [
 _UNIX = pa.schema([("ts", pa.decimal128(28, 9)), *_FIELDS])
 _RFC3339 = pa.schema([("ts", pa.string()), *_FIELDS])
 _FEW_LINES = 16
+_SHORT_LINE, _DEEPEST = 400, 200
 
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
@@ -98,6 +99,8 @@ def _split(
 
 def _arrow(lines: list[bytes], records: list[int]) -> pl.DataFrame | None:
     """All lines at once, or None if any of them is not a good event."""
+    if not all(map(_safe_for_arrow, lines)):
+        return None
     data = pa.py_buffer(b"\n".join(lines))
     for schema in (_UNIX, _RFC3339):
         try:
@@ -114,6 +117,13 @@ def _arrow(lines: list[bytes], records: list[int]) -> pl.DataFrame | None:
             return None
         return _checked(table, records)
     return None
+
+
+def _safe_for_arrow(line: bytes) -> bool:
+    """Whether Arrow survives it: a bare ``null`` and very deep nesting end the whole process."""
+    if not line.startswith(b"{"):
+        return False
+    return len(line) <= _SHORT_LINE or line.count(b"{") + line.count(b"[") <= _DEEPEST
 
 
 def _checked(table: pa.Table, records: list[int]) -> pl.DataFrame | None:
@@ -166,6 +176,8 @@ def _row(line: bytes) -> dict[str, Any] | str:
         return f"not valid JSON: {error}"
     except UnicodeDecodeError:
         return "not valid UTF-8"
+    except RecursionError:
+        return "JSON nested too deeply"
     if not isinstance(value, dict):
         return "a JSON value, but no object"
     event, request_id = value.get("event"), text_or_none(value.get("request_id"))
