@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from analyzer.api import (
+        compare,
         explain,
         findings,
         formats,
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
         show,
         sql,
         status,
+        verify,
         write_report,
     )
 
 __all__ = [
+    "compare",
     "explain",
     "findings",
     "formats",
@@ -37,6 +40,7 @@ __all__ = [
     "show",
     "sql",
     "status",
+    "verify",
     "write_report",
 ]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import analyzer
 from analyzer.contract.types import (
@@ -23,17 +24,19 @@ from analyzer.intake import hold_to, ingest
 from analyzer.questions import catalog, request
 from analyzer.questions import latency as latencies
 from analyzer.questions import report as reports
+from analyzer.questions.compare import compare as compared
 from analyzer.questions.status import status_of
 from analyzer.questions.verdict import verdict
 from analyzer.report import html
 from analyzer.report.values import quantity
 from analyzer.runbook._evaluate import evaluate, outcome_of
-from analyzer.runbook._play import play_named
+from analyzer.runbook._play import all_plays, play_named
+from analyzer.runbook._verify import verify as verified
 from analyzer.store.case import open_case
 
 __all__ = [
-    "explain", "findings", "formats", "hold_to", "ingest", "latency", "report", "schema", "show",
-    "sql", "status", "write_report",
+    "compare", "explain", "findings", "formats", "hold_to", "ingest", "latency", "report",
+    "rules", "schema", "show", "sql", "status", "verify", "write_report",
 ]  # fmt: skip
 
 DEFAULT_REPORT = Path("reports/incident.html")
@@ -101,6 +104,45 @@ def explain(db: str, rule: str, filters: Filters | None = None) -> Explanation:
         claims=play.front.claims,
         fires_when=play.fires_when,
     )
+
+
+def rules() -> frozenset[str]:
+    """Ids of all findings the tool can make."""
+    return frozenset(all_plays())
+
+
+def verify(
+    db: str,
+    rule: str | None = None,
+    filters: Filters | None = None,
+    *,
+    paths: Sequence[str] = (),
+) -> Table:
+    """Hold every ``done when`` to a later window of the case, or to a later capture (``paths``).
+
+    Without a rule, those of the findings that fire in the whole case.
+    """
+    if rule is not None:
+        plays = [play_named(rule)]
+    else:
+        fired = [one.rule for one in findings(db).found if one.severity != "note"]
+        plays = [play_named(name) for name in dict.fromkeys(fired)]
+    if not paths:
+        with _engine(db, filters) as engine:
+            return verified(plays, engine)
+    with TemporaryDirectory(prefix="analyze-verify-") as folder:
+        later = str(Path(folder) / "later.duckdb")
+        ingest(later, paths)
+        with _engine(later, filters) as engine:
+            return verified(plays, engine)
+
+
+def compare(
+    db: str, baseline: Filters, window: Filters, *, baseline_db: str | None = None
+) -> Table:
+    """Every metric in two windows of one case, or in two cases, with bootstrap intervals."""
+    with _engine(baseline_db or db, baseline) as before, _engine(db, window) as after:
+        return compared(before, after)
 
 
 def report(db: str, filters: Filters | None = None, *, title: str | None = None) -> Report:

@@ -25,7 +25,7 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "report": ({"contract", "errors"}, {"jinja2", "markupsafe"}),
     "simulate": ({"contract", "errors"}, set()),
     "intake": ({"contract", "errors", "readers", "store"}, set()),
-    "questions": ({"contract", "errors", "engines", "readers"}, set()),
+    "questions": ({"contract", "errors", "engines", "readers"}, {"polars"}),
     "formulas": (set(), set()),
     "api": (
         {

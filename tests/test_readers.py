@@ -27,6 +27,8 @@ TODAY = 1_772_323_200_000_000_000  # 2026-03-01, so that logs without a year alw
 OPTIONS = Options(today_ns=TODAY)
 CUTS = 150
 FLIPS = 150
+# An open request's row may change when its file grows; what was told beside it is final.
+TOLD_ONCE = ("chunk", "prompt_block", "request_tag")
 
 every_reader = pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 every_file = pytest.mark.parametrize(
@@ -156,8 +158,6 @@ def test_damage_is_counted_and_never_raises(path, tmp_path):
     ids=lambda data: repr(data[:12]),
 )  # fmt: skip
 def test_nonsense_never_raises(reader, data, tmp_path):
-    if reader.name == "native_stream" and (data == b"null" or len(data) > 50_000):
-        pytest.skip("Arrow's JSON parser crashes on it, and native_stream does not guard it yet")
     file = tmp_path / "nonsense"
     file.write_bytes(data)
     reader.probe(InputFile(file, "nonsense").head)
@@ -205,7 +205,8 @@ def grow(reader, path, data, cut, whole, folder):
     kept = [
         (table, row)
         for table, row in rows_of(begun)
-        if row["record"] <= resume.records and row["record"] not in resume.provisional
+        if row["record"] <= resume.records
+        and (table in TOLD_ONCE or row["record"] not in resume.provisional)
     ]
     order = list(TABLES)
     joined = sorted(kept + rows_of(rest), key=lambda row: (order.index(row[0]), row[1]["record"]))

@@ -79,6 +79,30 @@ class Moment(click.ParamType[int]):
         return int(seconds) * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
 
 
+class Window(click.ParamType[tuple[int, int]]):
+    """Two moments with ``..`` between: from the first on, before the second."""
+
+    name = "window"
+
+    def convert(
+        self,
+        value: str | tuple[int, int],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[int, int]:
+        """Read both ends; a window that ends before it begins is refused."""
+        if isinstance(value, tuple):
+            return value
+        first, dots, last = value.partition("..")
+        if not dots:
+            self.fail(f"{value!r} is no window; write 2026-09-17..2026-09-18", param, ctx)
+        moment = Moment()
+        start, end = moment.convert(first, param, ctx), moment.convert(last, param, ctx)
+        if end <= start:
+            self.fail(f"{value!r} ends before it begins", param, ctx)
+        return start, end
+
+
 def filter_options(command: Command) -> Command:
     """Add the filters to a command, which gets them as one ``filters`` argument."""
 

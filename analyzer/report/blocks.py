@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analyzer.report.values import TIME_KEYS, cell, label, plain_number, safe_text
+from analyzer.report.values import TIME_KEYS, cell, label, plain_number, quantity, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -94,22 +94,34 @@ def grid(table: Table) -> Grid:
     return grid_of(table.rows, raw=table.kind == "analyze.sql")
 
 
+_IN_UNIT = ("value", "target", "baseline", "window", "change", "low", "high")
+"""Columns whose unit stands in the row's own ``unit``; people read both in one cell."""
+
+
 def grid_of(rows: tuple[dict[str, Any], ...], *, raw: bool = False) -> Grid:
     """Rows as a grid; ``raw`` shows bare numbers."""
     keys = keys_of(rows)
+    in_unit = () if raw or "unit" not in keys else tuple(key for key in _IN_UNIT if key in keys)
+    if in_unit:
+        keys = [key for key in keys if key != "unit"]
     return Grid(
         header=tuple(safe_text(key) if raw else label(key) for key in keys),
-        rows=tuple(
-            tuple(_raw(row.get(key)) if raw else cell(key, row.get(key)) for key in keys)
-            for row in rows
-        ),
+        rows=tuple(tuple(_cell(row, key, in_unit, raw=raw) for key in keys) for row in rows),
         right=tuple(
             key not in TIME_KEYS
             and (key.endswith("_ns") or _numeric([row.get(key) for row in rows]))
             for key in keys
         ),
-        keep=tuple(key in _KEEP or key.endswith("_ns") for key in keys),
+        keep=tuple(key in _KEEP or key in in_unit or key.endswith("_ns") for key in keys),
     )
+
+
+def _cell(row: dict[str, Any], key: str, in_unit: tuple[str, ...], *, raw: bool) -> str:
+    if raw:
+        return _raw(row.get(key))
+    if key in in_unit:
+        return quantity(row.get(key), row["unit"])
+    return cell(key, row.get(key))
 
 
 def _numeric(values: list[Any]) -> bool:

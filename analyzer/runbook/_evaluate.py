@@ -45,22 +45,31 @@ def evaluate(engine: Engine, say: Say) -> Findings:
 
 def outcome_of(play: Play, engine: Engine, say: Say) -> Finding | Clear | CannotSay:
     """One rule's outcome in this case."""
-    front = play.front
-    scope = engine.value(front.scope) or 0
+    title = play.front.title
+    scope, lacking, coverage = coverage_of(play, engine)
     if not scope:
-        lacking = tuple(Missing(need.input, need.how) for need in front.needs)
-        return CannotSay(
-            play.rule, lacking or (Missing("requests", "ingest logs"),), 0.0, front.title
-        )
-    covered = {need.input: (engine.value(need.sql) or 0) / scope for need in front.needs}
-    coverage = min(covered.values(), default=1.0)
-    touched = _touched(front.touched, engine)
+        return CannotSay(play.rule, lacking or (Missing("requests", "ingest logs"),), 0.0, title)
+    touched = _touched(play.front.touched, engine)
     if touched.requests:
         return _finding(play, engine, say, touched, coverage)
-    if coverage >= ENOUGH:
-        return Clear(play.rule, coverage, front.title)
-    lacking = tuple(Missing(n.input, n.how) for n in front.needs if covered[n.input] < ENOUGH)
-    return CannotSay(play.rule, lacking, coverage, front.title)
+    if lacking:
+        return CannotSay(play.rule, lacking, coverage, title)
+    return Clear(play.rule, coverage, title)
+
+
+def coverage_of(play: Play, engine: Engine) -> tuple[int, tuple[Missing, ...], float]:
+    """Requests in scope, inputs that too few of them carry, and the smallest share that does."""
+    front = play.front
+    scope = int(engine.value(front.scope) or 0)
+    if not scope:
+        return 0, tuple(Missing(need.input, need.how) for need in front.needs), 0.0
+    covered = [(engine.value(need.sql) or 0) / scope for need in front.needs]
+    lacking = tuple(
+        Missing(need.input, need.how)
+        for need, share in zip(front.needs, covered, strict=True)
+        if share < ENOUGH
+    )
+    return scope, lacking, min(covered, default=1.0)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,161 @@
+"""Every metric in two windows or two cases: what changed, and whether it is more than noise.
+
+Intervals are percentile bootstraps of the difference (Efron 1979). Samples are drawn with fixed
+seeds from values in a fixed order, so the same case gives the same interval.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import polars as pl
+
+from analyzer.contract.types import Table
+from analyzer.engines.duckdb import Engine
+
+RESAMPLES = 200
+LARGEST_SAMPLE = 5_000
+"""Larger sides are resampled at this size and the interval is narrowed by sqrt(m / n)."""
+FEWEST = 5
+"""Values a side needs before an interval means anything."""
+
+_LOW, _HIGH = 0.025, 0.975
+_STATISTICS = ("mean", "p50", "p95")
+_METRICS = (
+    ("e2e", "ns"), ("ttft", "ns"), ("queue", "ns"), ("prefill", "ns"), ("decode", "ns"),
+    ("network", "ns"), ("unattributed", "ns"), ("tpot", "ns"), ("itl", "ns"),
+    ("input_tokens", "tokens"), ("cache_read_share", "ratio"), ("output_tokens", "tokens"),
+    ("error_rate", "ratio"), ("requests_per_minute", "requests"),
+)  # fmt: skip
+_ONLY_MEAN = ("error_rate", "cache_read_share", "requests_per_minute")
+_SQL = """
+SELECT metric, value_ns AS value, request_key FROM latency_metric WHERE value_ns IS NOT NULL
+UNION ALL
+SELECT 'input_tokens', CAST(input_tokens AS DOUBLE), request_key FROM resolve_request
+WHERE input_tokens IS NOT NULL
+UNION ALL
+SELECT 'cache_read_share', CAST(cache_read_tokens AS DOUBLE) / input_tokens, request_key
+FROM resolve_request WHERE cache_read_tokens IS NOT NULL AND input_tokens > 0
+UNION ALL
+SELECT 'output_tokens', CAST(output_tokens AS DOUBLE), request_key FROM resolve_request
+WHERE output_tokens IS NOT NULL
+UNION ALL
+SELECT 'error_rate', CASE WHEN status >= 400 OR error IS NOT NULL THEN CAST(1 AS DOUBLE)
+  ELSE CAST(0 AS DOUBLE) END, request_key
+FROM resolve_request WHERE status IS NOT NULL OR error IS NOT NULL OR finish_reason IS NOT NULL
+ORDER BY metric, request_key
+"""
+_PER_MINUTE = """
+SELECT (start_ns - start_ns % 60000000000) AS minute_ns, count(*) AS n
+FROM resolve_request WHERE start_ns IS NOT NULL
+GROUP BY start_ns - start_ns % 60000000000 ORDER BY minute_ns
+"""
+_MINUTE_NS = 60_000_000_000
+
+
+def compare(baseline: Engine, window: Engine) -> Table:
+    """One row a metric and statistic that either side has."""
+    before, after = _samples(baseline), _samples(window)
+    rows = []
+    for metric, unit in _METRICS:
+        left, right = before.get(metric), after.get(metric)
+        if left is None and right is None:
+            continue
+        statistics = ("mean",) if metric in _ONLY_MEAN else _STATISTICS
+        rows += _rows(metric, unit, statistics, left, right)
+    return Table("analyze.compare", tuple(rows))
+
+
+def _samples(engine: Engine) -> dict[str, pl.Series]:
+    """Metric -> its values, in the order of the requests."""
+    rows = engine.rows(_SQL)
+    frame = pl.DataFrame(
+        [(row["metric"], row["value"]) for row in rows],
+        schema={"metric": pl.String, "value": pl.Float64},
+        orient="row",
+    )
+    found = {
+        str(key[0]): part["value"] for key, part in frame.group_by("metric", maintain_order=True)
+    }
+    minutes = engine.rows(_PER_MINUTE)
+    if minutes:
+        # Minutes without a request count too.
+        length = (minutes[-1]["minute_ns"] - minutes[0]["minute_ns"]) // _MINUTE_NS + 1
+        counts = [float(row["n"]) for row in minutes]
+        found["requests_per_minute"] = pl.Series(counts + [0.0] * (length - len(counts)))
+    return found
+
+
+def _rows(
+    metric: str,
+    unit: str,
+    statistics: tuple[str, ...],
+    left: pl.Series | None,
+    right: pl.Series | None,
+) -> list[dict[str, Any]]:
+    enough = left is not None and right is not None and min(len(left), len(right)) >= FEWEST
+    drawn = _differences(left, right) if enough and left is not None and right is not None else None
+    rows = []
+    for statistic in statistics:
+        old, new = _statistic(left, statistic), _statistic(right, statistic)
+        change = new - old if old is not None and new is not None else None
+        low = high = None
+        if drawn is not None and change is not None:
+            spread = drawn[statistic]
+            low = _round(_narrowed(spread.quantile(_LOW, "linear"), change, left, right))
+            high = _round(_narrowed(spread.quantile(_HIGH, "linear"), change, left, right))
+        rows.append(
+            {
+                "metric": metric,
+                "statistic": statistic,
+                "baseline": _round(old),
+                "window": _round(new),
+                "change": _round(change),
+                "low": low,
+                "high": high,
+                "unit": unit,
+                "change_ratio": _round(change / old) if change is not None and old else None,
+                "beyond_noise": None if low is None or high is None else low > 0 or high < 0,
+                "baseline_requests": 0 if left is None else len(left),
+                "window_requests": 0 if right is None else len(right),
+            }
+        )
+    return rows
+
+
+def _differences(left: pl.Series, right: pl.Series) -> dict[str, pl.Series]:
+    """Resampled differences of every statistic."""
+    drawn: dict[str, list[float]] = {name: [] for name in _STATISTICS}
+    for seed in range(RESAMPLES):
+        one, other = _resample(left, 2 * seed), _resample(right, 2 * seed + 1)
+        for name in _STATISTICS:
+            old, new = _statistic(one, name), _statistic(other, name)
+            if old is not None and new is not None:
+                drawn[name].append(new - old)
+    return {name: pl.Series(values) for name, values in drawn.items()}
+
+
+def _resample(values: pl.Series, seed: int) -> pl.Series:
+    return values.sample(min(len(values), LARGEST_SAMPLE), with_replacement=True, seed=seed)
+
+
+def _narrowed(
+    edge: float | None, change: float, left: pl.Series | None, right: pl.Series | None
+) -> float | None:
+    """An edge drawn at a smaller size, brought to the size of the data."""
+    if edge is None or left is None or right is None:
+        return edge
+    size = min(len(left), len(right))
+    return change + (edge - change) * math.sqrt(min(size, LARGEST_SAMPLE) / size)
+
+
+def _statistic(values: pl.Series | None, name: str) -> float | None:
+    if values is None or values.is_empty():
+        return None
+    got: Any = values.mean() if name == "mean" else values.quantile(float(name[1:]) / 100, "linear")
+    return None if got is None else float(got)
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.9g}")
