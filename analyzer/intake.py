@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import glob
+import os
 import shutil
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from analyzer.contract.types import Batch, FileRead, IngestResult, Problem
@@ -23,6 +25,7 @@ from analyzer.store.case import Case, KnownSource, open_case
 
 Progress = Callable[[str, int, int], None]
 _SHOWN_PROBLEMS = 5
+_READ = ("read", "grown", "replaced", "known")
 _OUR_FILES = (".duckdb", ".duckdb.wal")
 
 
@@ -68,6 +71,8 @@ def ingest(
         case = open_case(db, write=True)
         stack.callback(case.close)
         files = _read_all(case, jobs, Options(year=year, zone=zone), progress)
+        if not any(file.outcome in _READ for file in files):
+            raise AnalyzerError(_nothing_read(files), "analyze formats NAME says what is expected")
         result = _result(case, db, files)
     if strict:
         hold_to(result)
@@ -130,10 +135,23 @@ def _redate(case: Case) -> None:
 def _read_one(
     case: Case, job: Job, reader: Reader, options: Options, tick: Callable[[int], None]
 ) -> FileRead:
-    file = job.file
+    try:
+        return _store_one(case, job.file, reader, options, tick)
+    except AnalyzerError as error:
+        why = error.message
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+    except Exception as error:  # one broken reader must not lose the other files
+        why = f"reader {reader.name} failed: {type(error).__name__}: {error}"
+    return FileRead(job.file.name, "failed", reader.name, why=why)
+
+
+def _store_one(
+    case: Case, file: InputFile, reader: Reader, options: Options, tick: Callable[[int], None]
+) -> FileRead:
     known = [one for one in case.known_sources() if one.bytes]
     sha, size, prefixes = file.fingerprint(frozenset(one.bytes for one in known))
-    if any(one.sha256 == sha for one in case.known_sources()):
+    if case.knows(sha):
         return FileRead(file.name, "known", reader.name, bytes=size)
     grown = _grown_from(known, prefixes, size, reader)
     outcome = "read" if grown is None else ("grown" if grown.resume else "replaced")
@@ -142,26 +160,19 @@ def _read_one(
         "path": file.name, "sha256": sha, "bytes": size, "container": file.container,
         "reader": reader.name, "reader_version": reader.version, "record_unit": reader.record_unit,
     }  # fmt: skip
-    try:
-        with case.file(row, grown) as writer:
-            for batch in reader.read(file, options):
-                writer.append(batch)
-                tick(file.position)
-            if file.cut:
-                lost = writer.account()["records"] + 1
-                writer.append(Batch(records=1, problems=(Problem(lost, file.cut),)))
-        first, last = case.span_of(writer.source_id)
-        account = writer.account()
-        return FileRead(
-            file.name, outcome, reader.name, reader.record_unit, account["records"],
-            account["used"], account["ignored"], account["problems"], writer.rows, first, last,
-            size,
-        )  # fmt: skip
-    except AnalyzerError as error:
-        return FileRead(file.name, "failed", reader.name, why=error.message)
-    except Exception as error:
-        why = f"reader {reader.name} failed: {type(error).__name__}: {error}"
-        return FileRead(file.name, "failed", reader.name, why=why)
+    with case.file(row, grown) as writer:
+        for batch in reader.read(file, options):
+            writer.append(batch)
+            tick(file.position)
+        if file.cut:
+            lost = writer.account()["records"] + 1
+            writer.append(Batch(records=1, problems=(Problem(lost, file.cut),)))
+    first, last = case.span_of(writer.source_id)
+    account = writer.account()
+    return FileRead(
+        file.name, outcome, reader.name, reader.record_unit, account["records"],
+        account["used"], account["ignored"], account["problems"], writer.rows, first, last, size,
+    )  # fmt: skip
 
 
 def _grown_from(
@@ -183,15 +194,22 @@ def _discover(paths: Sequence[str], stack: ExitStack) -> Iterator[InputFile]:
     seen: set[Path] = set()
     for given in paths:
         if given == "-":
-            yield _stdin(stack)
+            yield _spooled(sys.stdin.buffer if sys.stdin else None, "stdin", stack)
+            continue
+        if Path(given).is_fifo():
+            with Path(given).open("rb") as pipe:
+                yield _spooled(pipe, Path(given).name, stack)
             continue
         for path, name in _expand(given):
             if path.resolve() not in seen:
                 seen.add(path.resolve())
-                yield InputFile(path, name)
+                # A name that is no UTF-8 is shown and stored with its odd bytes replaced.
+                yield InputFile(path, os.fsencode(name).decode("utf-8", "replace"))
 
 
 def _expand(given: str) -> Iterator[tuple[Path, str]]:
+    if not given:
+        raise AnalyzerError("an empty path was given", "a folder is . or its name")
     path = Path(given)
     if path.is_dir():
         for file in sorted(path.rglob("*")):
@@ -215,17 +233,23 @@ def _existing(given: str) -> Path:
     return Path(given)
 
 
-def _stdin(stack: ExitStack) -> InputFile:
-    # Recognising and fingerprinting need to see the bytes before they are read.
-    spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="analyze-stdin-"))  # noqa: SIM115
-    shutil.copyfileobj(sys.stdin.buffer, spool)
+def _spooled(stream: BinaryIO | None, name: str, stack: ExitStack) -> InputFile:
+    """A stream on disk: recognising and fingerprinting see the bytes before they are read."""
+    if stream is None:
+        raise AnalyzerError("there is no standard input", "analyze ingest PATH...")
+    spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="analyze-spool-"))  # noqa: SIM115
+    shutil.copyfileobj(stream, spool)
     spool.flush()
-    return InputFile(Path(spool.name), "stdin")
+    return InputFile(Path(spool.name), name)
 
 
 def _job(file: InputFile, forced: str | None) -> Job:
     if forced is not None:
         return Job(file, reader_named(forced))
+    try:
+        file.head  # noqa: B018 - read here, where a file that cannot be read still has a name
+    except OSError as error:
+        return Job(file, None, f"cannot be read: {error.strerror or error}")
     if not file.head.data:
         return Job(file, None, "the file is empty")
     found = pick(file.head)
@@ -255,6 +279,11 @@ def _nothing_recognised(jobs: list[Job]) -> str:
     if len(jobs) > _SHOWN_PROBLEMS:
         lines.append(f"  … and {len(jobs) - _SHOWN_PROBLEMS} more")
     return "\n".join(lines)
+
+
+def _nothing_read(files: list[FileRead]) -> str:
+    reasons = [f"  {file.path}: {file.why}" for file in files[:_SHOWN_PROBLEMS]]
+    return "\n".join(["nothing could be read", *reasons])
 
 
 def _result(case: Case, db: str, files: list[FileRead]) -> IngestResult:

@@ -24,7 +24,7 @@ def _everything(db):
         return {
             name: engine.rows(f"SELECT * FROM {name} ORDER BY ALL")
             for name in TABLES
-            if name not in ("source", "source_note")
+            if name not in ("source", "source_note", "source_length")
         }
 
 

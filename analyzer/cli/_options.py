@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Command = Callable[..., Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INT64 = 2**63
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d))?"
 )
@@ -76,7 +77,10 @@ class Moment(click.ParamType[int]):
             seconds = (datetime.fromisoformat(text) - _EPOCH).total_seconds()
         except ValueError as error:
             self.fail(f"{value!r} is no time: {error}", param, ctx)
-        return int(seconds) * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
+        moment_ns = int(seconds) * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
+        if abs(moment_ns) >= _INT64:
+            self.fail(f"{value!r} is out of range; times run from 1678 to 2262", param, ctx)
+        return moment_ns
 
 
 class Window(click.ParamType[tuple[int, int]]):

@@ -95,6 +95,14 @@ TABLES: dict[str, pa.Schema] = {
             _int("records", "records concerned", "records"),
         ],
     ),
+    "source_length": _table(
+        "A shorter form in which a source that has grown was read before.",
+        [
+            _SOURCE_ID,
+            _f("bytes", pa.int64(), "its decompressed size", "bytes", required=True),
+            _f("sha256", pa.string(), "SHA-256 of those bytes", required=True),
+        ],
+    ),
     "problem": _table(
         "A record that could not be read, or only in part. Nothing is dropped in silence.",
         [

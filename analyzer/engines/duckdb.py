@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import duckdb
@@ -25,18 +26,23 @@ class Engine:
         self._made: set[str] = set()
         # Two threads may sum floats in another order; integers and sorted output do not care.
         self._case.run("SET preserve_insertion_order = true")
+        # A query may come from anybody: it reads this case and nothing else, no file, no network.
+        self._case.run("SET enable_external_access = false")
+        self._case.run("SET lock_configuration = true")
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Rows of a query over tables and analyses; what it needs is computed first."""
-        self._prepare(sql)
         try:
+            self._prepare(sql)
             cursor = self._case.connection.execute(sql)
-            names = [column[0] for column in cursor.description or ()]
+            names = _unlike([column[0] for column in cursor.description or ()])
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        except duckdb.Error as error:
+        except (duckdb.Error, UnicodeError) as error:
             raise AnalyzerError(
                 f"the query failed: {_first_line(error)}", "analyze schema lists the tables"
             ) from None
+        except AttributeError:  # DuckDB gives no result at all for an empty text
+            raise AnalyzerError("the query is empty", "analyze sql 'SELECT ...'") from None
 
     def value(self, sql: str) -> Any:  # noqa: ANN401 - a scalar of any SQL type
         """The single value of a query of one row and column; None for no row."""
@@ -67,6 +73,16 @@ class Engine:
 
 def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
+
+
+def _unlike(names: list[str]) -> list[str]:
+    """Column names that differ: a second ``a`` becomes ``a_2``."""
+    seen: Counter[str] = Counter()
+    unlike = []
+    for name in names:
+        seen[name] += 1
+        unlike.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return unlike
 
 
 def literal(value: object) -> str:

@@ -25,9 +25,8 @@ _TYPES = {
     pa.bool_(): "BOOLEAN",
     pa.decimal128(18, 9): "DECIMAL(18,9)",
 }
-# Children of a request are told once, with their final numbers; everything else a record of the
-# unfinished end of a file told is told again when the file has grown.
-_FINAL_TABLES = ("chunk", "prompt_block", "request_tag", "source", "source_note")
+_CHILD_TABLES = ("chunk", "prompt_block", "request_tag")
+_ACCOUNT_TABLES = ("source", "source_note", "source_length")
 YEAR_ASSUMED = "was taken, the newest that fits"
 """How a reader ends the note on a year that nothing else in the case supports."""
 
@@ -78,6 +77,15 @@ class Case:
             KnownSource(source_id, path, sha, size, reader, _load_resume(resume))
             for source_id, path, sha, size, reader, resume in rows
         ]
+
+    def knows(self, sha256: str) -> bool:
+        """Whether these very bytes were read, in this or an earlier, shorter form of a file."""
+        rows = self.run(
+            "SELECT 1 FROM source WHERE sha256 = ? UNION ALL "
+            "SELECT 1 FROM source_length WHERE sha256 = ? LIMIT 1",
+            [sha256, sha256],
+        )
+        return bool(rows)
 
     def reference_ns(self) -> int | None:
         """A time told by the dated sources (the middle of all they span), or None."""
@@ -170,9 +178,14 @@ class FileWriter:
     def _continue(self, known: KnownSource) -> None:
         """Take back what the end of the shorter file told for the time being."""
         run = self._case.run
+        run(
+            "INSERT INTO source_length VALUES (?, ?, ?)",
+            [self.source_id, known.bytes, known.sha256],
+        )
         if known.resume is None:
             for table in TABLES:
-                run(f"DELETE FROM {table} WHERE source_id = ?", [self.source_id])
+                if table != "source_length":
+                    run(f"DELETE FROM {table} WHERE source_id = ?", [self.source_id])
             return
         ((records, used),) = run(
             "SELECT records, used FROM source WHERE source_id = ?", [self.source_id]
@@ -190,12 +203,14 @@ class FileWriter:
         self._ignored.update({note: n for kind, note, n in notes if kind == "ignored"})
         self._assumed += [note for kind, note, _ in notes if kind == "assumed"]
         for table in TABLES:
-            if table in _FINAL_TABLES:
+            if table in _ACCOUNT_TABLES:
                 continue
+            # Chunks, blocks and tags of open requests are told once, with their final numbers.
+            provisional = () if table in _CHILD_TABLES else known.resume.provisional
             run(
                 f"DELETE FROM {table} WHERE source_id = ? AND (record > ? OR record IN "
                 "(SELECT unnest(CAST(? AS BIGINT[]))))",
-                [self.source_id, known.resume.records, list(known.resume.provisional)],
+                [self.source_id, known.resume.records, list(provisional)],
             )
         for table in ("source", "source_note"):
             run(f"DELETE FROM {table} WHERE source_id = ?", [self.source_id])
@@ -239,7 +254,8 @@ class FileWriter:
             "problems": records - used - ignored,
             "first_ns": first,
             "last_ns": last,
-            "resume": json.dumps(asdict(self._resume)) if self._resume else None,
+            # vars, not asdict: the state of many open requests is not copied once more.
+            "resume": json.dumps(vars(self._resume)) if self._resume else None,
         }
         source = pa.Table.from_pylist([self._row], schema=TABLES["source"])
         notes = [
@@ -320,7 +336,7 @@ def open_case(path: str | Path, *, write: bool = False) -> Case:
     try:
         connection = duckdb.connect(str(path), read_only=not write)
     except duckdb.IOException as error:
-        if "lock" in str(error).lower():
+        if "could not set lock" in str(error).lower():
             raise AnalyzerError(
                 f"{path} is in use by another process", "wait for it to end, or use another --db"
             ) from None
@@ -350,9 +366,12 @@ def _prepare(case: Case, *, write: bool) -> None:
     elif tables or not write:
         raise AnalyzerError(f"{case.path} is a DuckDB file, but no case", "use another --db")
     else:
+        # In one piece: a process killed in between must leave an empty file, not half a case.
+        run("BEGIN TRANSACTION")
         run("CREATE TABLE analyze_meta AS SELECT ? AS contract_version", [CONTRACT_VERSION])
         for name, schema in TABLES.items():
             columns = ", ".join(
                 f"{f.name} {_TYPES[f.type]}{'' if f.nullable else ' NOT NULL'}" for f in schema
             )
             run(f"CREATE TABLE {name} ({columns})")
+        run("COMMIT")

@@ -1,99 +1,92 @@
--- Which rows speak of the same attempt of the same request. Rows join by id and overlapping time;
--- the same id at another time, attempt or with other tokens is another request (real runs reuse
--- ids).
+-- Which rows speak of the same attempt of the same request, over all vantages. They join by id. Where
+-- every vantage tells an id equally often, the first joins the first and so on, whatever the skew of
+-- their clocks; else overlapping times, attempts and tokens decide, and what fits nowhere stands
+-- alone (real runs reuse ids).
 -- grain:   one row a request row of the case
--- needs:   resolve_told
--- param:   reuse_slack_ns = 1000000000       -- an id told more than once by a vantage may have been reused
--- param:   unique_slack_ns = 21600000000000  -- an id told once by each vantage joins even when clocks differ by hours
--- returns: row_id BIGINT            -- row of resolve_told
--- returns: request_key BIGINT       -- the request: its lowest row_id
-WITH alias AS (
-  SELECT answer_id, min(own_id) AS own_id
-  FROM resolve_told
-  WHERE own_id IS NOT NULL AND answer_id IS NOT NULL AND answer_id <> own_id
-  GROUP BY answer_id
-),
-named AS (
+-- needs:   resolve_told, resolve_entity
+-- param:   slack_ns = 1000000000        -- overlap is taken this generously
+-- param:   skew_ns = 3600000000000      -- further apart than an hour are two runs, not two clocks
+-- returns: row_id BIGINT                -- row of resolve_told
+-- returns: request_key BIGINT           -- the request: its lowest row_id
+WITH entities AS (
   SELECT
-    t.row_id, t.vantage, t.vantage_rank, t.attempt, t.start_ns, t.end_ns, t.output_tokens,
-    coalesce(
-      a.own_id, t.own_id, b.own_id, t.answer_id, concat('row ', CAST(t.row_id AS VARCHAR))
-    ) AS name
-  FROM resolve_told AS t
-  LEFT JOIN alias AS a ON t.own_id = a.answer_id
-  LEFT JOIN alias AS b ON t.answer_id = b.answer_id
+    e.entity_id, e.name, t.vantage,
+    min(t.vantage_rank) AS vantage_rank,
+    min(t.start_ns) AS start_ns,
+    max(t.end_ns) AS end_ns,
+    max(t.attempt) AS attempt,
+    max(t.output_tokens) AS output_tokens
+  FROM resolve_entity AS e
+  JOIN resolve_told AS t ON e.row_id = t.row_id
+  GROUP BY e.entity_id, e.name, t.vantage
 ),
-told_by AS (
+counted AS (
   SELECT
     *,
-    count(*) OVER (PARTITION BY name, vantage) AS rows_of_vantage
-  FROM named
+    count(*) OVER (PARTITION BY name, vantage) AS told,
+    count(*) OVER (PARTITION BY name) AS told_in_all,
+    row_number() OVER (
+      PARTITION BY name, vantage ORDER BY start_ns NULLS LAST, attempt NULLS LAST, entity_id
+    ) AS nth
+  FROM entities
 ),
-crowded AS (
-  SELECT *, max(rows_of_vantage) OVER (PARTITION BY name) AS most_rows FROM told_by
-),
-reach AS (
+-- The vantage that tells most of them leads, the outermost of equals.
+led AS (
   SELECT
     *,
-    max(end_ns) OVER before AS reach_ns,
-    last_value(attempt IGNORE NULLS) OVER before AS last_attempt
-  FROM crowded
-  WHERE start_ns IS NOT NULL
-  WINDOW before AS (
-    PARTITION BY name ORDER BY start_ns, vantage_rank, row_id
-    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-  )
+    first_value(vantage) OVER (
+      PARTITION BY name ORDER BY told DESC, vantage_rank, entity_id
+    ) AS lead_vantage,
+    max(told) OVER (PARTITION BY name) AS most_told
+  FROM counted
 ),
-dated AS (
+pairs AS (
   SELECT
-    row_id, name, vantage, output_tokens,
-    SUM(
-      CASE
-        WHEN reach_ns IS NULL THEN 1
-        WHEN start_ns > reach_ns
-          + CASE WHEN most_rows = 1 THEN $unique_slack_ns ELSE $reuse_slack_ns END THEN 1
-        WHEN attempt <> last_attempt THEN 1
-        ELSE 0
-      END
-    ) OVER (PARTITION BY name ORDER BY start_ns, vantage_rank, row_id) AS island
-  FROM reach
+    o.entity_id,
+    o.vantage,
+    l.entity_id AS lead_entity,
+    CASE WHEN o.told = o.most_told AND o.nth = l.nth THEN 0 ELSE 1 END AS out_of_turn,
+    CASE WHEN o.attempt = l.attempt THEN 0 ELSE 1 END AS other_attempt,
+    CASE WHEN o.output_tokens = l.output_tokens THEN 0 ELSE 1 END AS other_tokens,
+    -- Of several inner attempts under one outer request, the one that ends with it answered it.
+    abs(o.end_ns - l.end_ns) AS apart_ns
+  FROM led AS o
+  JOIN led AS l
+    ON o.name = l.name AND l.vantage = l.lead_vantage AND o.vantage <> o.lead_vantage
+  WHERE o.told_in_all > 1
+    AND (o.attempt IS NULL OR l.attempt IS NULL OR o.attempt = l.attempt)
+    AND (
+      (o.told = o.most_told AND o.nth = l.nth
+        AND coalesce(abs(o.start_ns - l.start_ns), 0) <= $skew_ns)
+      OR (o.told < o.most_told
+        AND o.start_ns <= l.end_ns + $slack_ns AND l.start_ns <= o.end_ns + $slack_ns)
+      OR ((o.start_ns IS NULL OR l.start_ns IS NULL) AND o.attempt = l.attempt)
+    )
 ),
-only_island AS (
-  SELECT name, max(island) AS island FROM dated GROUP BY name HAVING max(island) = 1
-),
-undated AS (
-  SELECT
-    c.row_id, c.name, c.vantage, c.output_tokens,
-    -- Without a time a row joins the one request of its name, or the other rows without a time;
-    -- a vantage that repeats the name without times tells of several requests.
-    CASE
-      WHEN o.island IS NOT NULL AND c.rows_of_vantage = 1 THEN o.island
-      WHEN c.most_rows = 1 THEN 0
-      ELSE -row_number() OVER (PARTITION BY c.name, c.vantage ORDER BY c.row_id)
-    END AS island
-  FROM crowded AS c
-  LEFT JOIN only_island AS o ON c.name = o.name
-  WHERE c.start_ns IS NULL
-),
-placed AS (
-  SELECT row_id, name, vantage, output_tokens, island FROM dated
-  UNION ALL
-  SELECT row_id, name, vantage, output_tokens, island FROM undated
-),
-agreed AS (
+ranked AS (
   SELECT
     *,
-    min(output_tokens) OVER (PARTITION BY name, island, vantage) AS fewest_tokens
-  FROM placed
+    row_number() OVER (
+      PARTITION BY entity_id
+      ORDER BY out_of_turn, other_attempt, other_tokens, apart_ns, lead_entity
+    ) AS choice
+  FROM pairs
 ),
-split AS (
+chosen AS (
   SELECT
-    *,
-    dense_rank() OVER (
-      PARTITION BY name, island, vantage
-      ORDER BY coalesce(output_tokens, fewest_tokens) NULLS FIRST
-    ) AS variant
-  FROM agreed
+    entity_id,
+    lead_entity,
+    row_number() OVER (
+      PARTITION BY lead_entity, vantage
+      ORDER BY out_of_turn, other_attempt, other_tokens, apart_ns, entity_id
+    ) AS suitor
+  FROM ranked
+  WHERE choice = 1
+),
+joined AS (
+  SELECT e.row_id, coalesce(c.lead_entity, e.entity_id) AS lead_entity
+  FROM resolve_entity AS e
+  LEFT JOIN chosen AS c ON e.entity_id = c.entity_id AND c.suitor = 1
 )
-SELECT row_id, min(row_id) OVER (PARTITION BY name, island, variant) AS request_key
-FROM split
+SELECT row_id, min(row_id) OVER (PARTITION BY lead_entity) AS request_key
+FROM joined

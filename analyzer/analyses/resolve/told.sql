@@ -18,7 +18,9 @@ WITH ranked AS (
     *,
     CASE vantage WHEN 'client' THEN 1 WHEN 'gateway' THEN 2 WHEN 'provider' THEN 3 ELSE 4 END
       AS rank_of,
-    CASE timing WHEN 'stream' THEN 0 WHEN 'stated' THEN 1 ELSE 2 END AS preference
+    CASE timing WHEN 'stream' THEN 0 WHEN 'stated' THEN 1 ELSE 2 END AS preference,
+    nullif(request_id, '') AS asked_id,
+    nullif(response_id, '') AS given_id
   FROM request
 )
 SELECT
@@ -30,16 +32,16 @@ SELECT
   preference * 1000000000000000000 + CAST(source_id AS BIGINT) * 10000000000000 + record AS priority,
   -- vLLM: header X-Request-Id abc becomes chatcmpl-abc, or cmpl-abc-0 for completions.
   CASE
-    WHEN request_id LIKE 'chatcmpl-%' THEN substr(request_id, 10)
-    WHEN request_id LIKE 'cmpl-%-0' THEN substr(request_id, 6, length(request_id) - 7)
-    WHEN request_id LIKE 'cmpl-%' THEN substr(request_id, 6)
-    ELSE request_id
+    WHEN asked_id LIKE 'chatcmpl-%' THEN substr(asked_id, 10)
+    WHEN asked_id LIKE 'cmpl-%-0' THEN substr(asked_id, 6, length(asked_id) - 7)
+    WHEN asked_id LIKE 'cmpl-%' THEN substr(asked_id, 6)
+    ELSE asked_id
   END AS own_id,
   CASE
-    WHEN response_id LIKE 'chatcmpl-%' THEN substr(response_id, 10)
-    WHEN response_id LIKE 'cmpl-%-0' THEN substr(response_id, 6, length(response_id) - 7)
-    WHEN response_id LIKE 'cmpl-%' THEN substr(response_id, 6)
-    ELSE response_id
+    WHEN given_id LIKE 'chatcmpl-%' THEN substr(given_id, 10)
+    WHEN given_id LIKE 'cmpl-%-0' THEN substr(given_id, 6, length(given_id) - 7)
+    WHEN given_id LIKE 'cmpl-%' THEN substr(given_id, 6)
+    ELSE given_id
   END AS answer_id,
   attempt,
   CASE WHEN coalesce(clock, 'wall') = 'wall' THEN start_ns END AS start_ns,

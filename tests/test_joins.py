@@ -1,0 +1,140 @@
+"""Who is whom: rows of several sources and vantages become one request, or stay apart."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from helpers import engine_of
+
+import analyzer
+
+T = 1_790_000_000
+
+
+@pytest.fixture
+def joined(tmp_path):
+    """Ingest one file of request records an argument; requests as (vantages, e2e ms, tokens)."""
+
+    def join(*files):
+        for i, records in enumerate(files):
+            text = "".join(json.dumps(record) + "\n" for record in records)
+            (tmp_path / f"{i}.jsonl").write_text(text)
+        db = str(tmp_path / "case.duckdb")
+        analyzer.ingest(db, [str(tmp_path / "*.jsonl")])
+        with engine_of(db) as engine:
+            rows = engine.rows(
+                "SELECT r.vantages, s.e2e_ns, s.network_ns, r.output_tokens, s.contradiction "
+                "FROM resolve_request AS r JOIN latency_segment AS s "
+                "ON r.request_key = s.request_key ORDER BY r.start_ns, r.request_key"
+            )
+        assert not [row for row in rows if row["contradiction"]]
+        return [
+            (
+                row["vantages"],
+                None if row["e2e_ns"] is None else row["e2e_ns"] // 1_000_000,
+                None if row["network_ns"] is None else row["network_ns"] // 1_000_000,
+                row["output_tokens"],
+            )
+            for row in rows
+        ]
+
+    return join
+
+
+def told(vantage, start, e2e, tokens=None, **more):
+    record = {"request_id": "x", "vantage": vantage, "e2e_ms": e2e, **more}
+    if start is not None:
+        record["started_at"] = T + start
+    if tokens is not None:
+        record["usage"] = {"prompt_tokens": 9, "completion_tokens": tokens}
+    return record
+
+
+def test_a_quick_retry_under_the_same_id_is_a_request_of_its_own(joined):
+    rows = joined([told("client", 0, 100, status=429), told("client", 0.6, 2_000, 50)])
+    assert rows == [(1, 100, None, None), (1, 2_000, None, 50)]
+
+
+def test_an_empty_id_is_none(joined):
+    rows = joined([told("client", i, 100, request_id="") for i in range(3)])
+    assert len(rows) == 3
+
+
+def test_an_inner_row_joins_the_outer_one_with_its_tokens(joined):
+    rows = joined(
+        [told("client", 0, 5_000, 10), told("client", 1, 6_000, 20)],
+        [told("engine", 1.1, 5_500, 20)],
+    )
+    assert rows == [(1, 5_000, None, 10), (2, 6_000, 500, 20)]
+
+
+def test_attempts_join_in_turn_whatever_the_skew(joined):
+    rows = joined(
+        [told("client", 0, 900, attempt=1), told("client", 10, 900, attempt=2)],
+        [told("engine", 12, 800), told("engine", 22, 850)],
+    )
+    assert rows == [(2, 900, 100, None), (2, 900, 50, None)]
+
+
+def test_hedged_attempts_join_in_turn(joined):
+    rows = joined(
+        [told("client", 0, 3_000, attempt=1), told("client", 1, 2_500, attempt=2)],
+        [told("engine", 1.5, 2_900), told("engine", 1.6, 2_400)],
+    )
+    assert [row[0] for row in rows] == [2, 2]
+
+
+def test_records_of_one_id_from_several_files_complete_each_other(joined):
+    rows = joined(
+        [told("client", 0, 900)],
+        [
+            {
+                "request_id": "x",
+                "vantage": "client",
+                "ttft_ms": 300,
+                "usage": {"prompt_tokens": 5, "completion_tokens": 7},
+            }
+        ],
+    )
+    assert rows == [(1, 900, None, 7)]
+
+
+def test_two_runs_that_reuse_an_id_stay_apart_though_clocks_differ(joined):
+    rows = joined(
+        [told("client", 0, 900), told("client", 100, 900)],
+        [told("engine", 5, 800), told("engine", 105, 850)],
+    )
+    assert rows == [(2, 900, 100, None), (2, 900, 50, None)]
+
+
+def test_runs_of_one_vantage_at_other_times_stay_apart(joined):
+    rows = joined(*[[told("engine", start, 900)] for start in (0, 500, 86_400)])
+    assert rows == [(1, 900, None, None)] * 3
+
+
+def test_an_id_reused_a_day_later_is_no_skew(joined):
+    rows = joined([told("client", 0, 900)], [told("engine", 86_400, 800)])
+    assert [row[0] for row in rows] == [1, 1]
+
+
+def test_of_several_inner_attempts_the_one_that_ends_with_the_outer_request_answered(joined):
+    rows = joined(
+        [told("client", 0, 5_000)],
+        [told("gateway", 0, 1_000, status=503), told("gateway", 1.2, 3_700, status=200)],
+    )
+    assert sorted(rows) == [(1, 1_000, None, None), (2, 5_000, 1_300, None)]
+
+
+@pytest.mark.parametrize(
+    ("client", "engine"),
+    [
+        ({"request_id": "abc"}, {"request_id": "chatcmpl-abc"}),
+        ({"request_id": "abc"}, {"request_id": "cmpl-abc-0"}),
+        ({"request_id": "mine", "response_id": "chatcmpl-xyz"}, {"request_id": "chatcmpl-xyz"}),
+        ({"request_id": "mine", "response_id": "xyz"}, {"request_id": "chatcmpl-xyz"}),
+    ],
+)
+def test_ids_that_engines_make_of_the_clients_join(joined, client, engine):
+    rows = joined([told("client", 0, 900) | client], [told("engine", 0.01, 800) | engine])
+    assert rows == [(2, 900, 100, None)]
