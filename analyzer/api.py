@@ -148,7 +148,11 @@ def compare(
 def report(db: str, filters: Filters | None = None, *, title: str | None = None) -> Report:
     """Everything the report shows, as plain values."""
     with _engine(db, filters) as engine:
-        return reports.build(engine, _judged(engine), title, analyzer.__version__)
+        found = _judged(engine)
+        given = filters is not None and (filters.since_ns or filters.until_ns) is not None
+        return reports.build(
+            engine, found, title, analyzer.__version__, quantity, window_given=given
+        )
 
 
 def write_report(

@@ -184,6 +184,39 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Lane:
+    """One lane of the timeline: points on the shared time axis, already aggregated into bins.
+
+    ``rows`` have ``start_ns`` (the bin), ``group`` (the line of the lane) and ``value`` in ``unit``.
+    """
+
+    name: str
+    unit: str
+    bin_ns: int
+    rows: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment the user knows of, such as a roll-out."""
+
+    time_ns: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Incident:
+    """When it began and ended, how that is known, and what differed from the time around it.
+
+    ``changes`` has rows of ``analyze.compare``: the rest of the case against the window.
+    """
+
+    window: tuple[int, int]
+    why: str
+    changes: Table
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything the report shows; printers add nothing of their own."""
 
@@ -198,6 +231,10 @@ class Report:
     sources: Table
     notes: tuple[str, ...]
     version: str
+    lanes: tuple[Lane, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    incident: Incident | None = None
+    waterfalls: tuple[RequestView, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,6 @@ class Engine:
         self._case = case
         self._filters = _filter_literals(filters or Filters())
         self._made: set[str] = set()
-        # Two threads may sum floats in another order; integers and sorted output do not care.
-        self._case.run("SET preserve_insertion_order = true")
-        # A query may come from anybody: it reads this case and nothing else, no file, no network.
-        self._case.run("SET enable_external_access = false")
-        self._case.run("SET lock_configuration = true")
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Rows of a query over tables and analyses; what it needs is computed first."""

@@ -30,25 +30,28 @@ _METRICS = (
 )  # fmt: skip
 _ONLY_MEAN = ("error_rate", "cache_read_share", "requests_per_minute")
 _SQL = """
-SELECT metric, value_ns AS value, request_key FROM latency_metric WHERE value_ns IS NOT NULL
+WITH chosen AS (SELECT * FROM resolve_request WHERE {when})
+SELECT m.metric, m.value_ns AS value, m.request_key
+FROM latency_metric AS m JOIN chosen AS c ON m.request_key = c.request_key
+WHERE m.value_ns IS NOT NULL
 UNION ALL
-SELECT 'input_tokens', CAST(input_tokens AS DOUBLE), request_key FROM resolve_request
+SELECT 'input_tokens', CAST(input_tokens AS DOUBLE), request_key FROM chosen
 WHERE input_tokens IS NOT NULL
 UNION ALL
 SELECT 'cache_read_share', CAST(cache_read_tokens AS DOUBLE) / input_tokens, request_key
-FROM resolve_request WHERE cache_read_tokens IS NOT NULL AND input_tokens > 0
+FROM chosen WHERE cache_read_tokens IS NOT NULL AND input_tokens > 0
 UNION ALL
-SELECT 'output_tokens', CAST(output_tokens AS DOUBLE), request_key FROM resolve_request
+SELECT 'output_tokens', CAST(output_tokens AS DOUBLE), request_key FROM chosen
 WHERE output_tokens IS NOT NULL
 UNION ALL
 SELECT 'error_rate', CASE WHEN status >= 400 OR error IS NOT NULL THEN CAST(1 AS DOUBLE)
   ELSE CAST(0 AS DOUBLE) END, request_key
-FROM resolve_request WHERE status IS NOT NULL OR error IS NOT NULL OR finish_reason IS NOT NULL
+FROM chosen WHERE status IS NOT NULL OR error IS NOT NULL OR finish_reason IS NOT NULL
 ORDER BY metric, request_key
 """
 _PER_MINUTE = """
-SELECT (start_ns - start_ns % 60000000000) AS minute_ns, count(*) AS n
-FROM resolve_request WHERE start_ns IS NOT NULL
+SELECT start_ns - start_ns % 60000000000 AS minute_ns, count(*) AS n
+FROM resolve_request WHERE start_ns IS NOT NULL AND {when}
 GROUP BY start_ns - start_ns % 60000000000 ORDER BY minute_ns
 """
 _MINUTE_NS = 60_000_000_000
@@ -56,7 +59,16 @@ _MINUTE_NS = 60_000_000_000
 
 def compare(baseline: Engine, window: Engine) -> Table:
     """One row a metric and statistic that either side has."""
-    before, after = _samples(baseline), _samples(window)
+    return _compared(_samples(baseline, "TRUE"), _samples(window, "TRUE"))
+
+
+def changes(engine: Engine, window: tuple[int, int]) -> Table:
+    """The rest of a case against a window of it."""
+    inside = f"start_ns >= {window[0]} AND start_ns < {window[1]}"
+    return _compared(_samples(engine, f"NOT ({inside})"), _samples(engine, inside))
+
+
+def _compared(before: dict[str, pl.Series], after: dict[str, pl.Series]) -> Table:
     rows = []
     for metric, unit in _METRICS:
         left, right = before.get(metric), after.get(metric)
@@ -67,23 +79,23 @@ def compare(baseline: Engine, window: Engine) -> Table:
     return Table("analyze.compare", tuple(rows))
 
 
-def _samples(engine: Engine) -> dict[str, pl.Series]:
+def _samples(engine: Engine, when: str) -> dict[str, pl.Series]:
     """Metric -> its values, in the order of the requests."""
-    rows = engine.rows(_SQL)
+    rows = engine.rows(_SQL.format(when=when))
     frame = pl.DataFrame(
         [(row["metric"], row["value"]) for row in rows],
         schema={"metric": pl.String, "value": pl.Float64},
         orient="row",
     )
-    found = {
-        str(key[0]): part["value"] for key, part in frame.group_by("metric", maintain_order=True)
-    }
-    minutes = engine.rows(_PER_MINUTE)
+    groups = frame.group_by("metric", maintain_order=True)
+    found = {str(key[0]): part["value"] for key, part in groups}
+    minutes = engine.rows(_PER_MINUTE.format(when=when))
     if minutes:
-        # Minutes without a request count too.
+        # Minutes without a request count too, but not the gap that a window leaves.
         length = (minutes[-1]["minute_ns"] - minutes[0]["minute_ns"]) // _MINUTE_NS + 1
         counts = [float(row["n"]) for row in minutes]
-        found["requests_per_minute"] = pl.Series(counts + [0.0] * (length - len(counts)))
+        empty = length - len(counts) if when == "TRUE" or not when.startswith("NOT") else 0
+        found["requests_per_minute"] = pl.Series(counts + [0.0] * empty)
     return found
 
 

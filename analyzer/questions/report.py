@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from analyzer.contract.types import Findings, Report, Series
+from collections.abc import Callable
+from typing import Any
+
+from analyzer.contract.types import Findings, Incident, Report, Series
 from analyzer.engines.duckdb import Engine
+from analyzer.questions import timeline
+from analyzer.questions.compare import changes
 from analyzer.questions.latency import by_metric, slowest
+from analyzer.questions.request import view_of
 from analyzer.questions.status import sources
 
-_BINS = 60
 _SLOWEST = 10
-_WIDTHS_S = (
-    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400,
-    604_800,
-)  # fmt: skip
-_SEGMENTS = ("queue", "prefill", "decode", "network", "unattributed")
+_WATERFALLS = 5
+_UNITS = {"errors": "ratio", "output": "tokens"}
 
 
-def build(engine: Engine, findings: Findings, title: str | None, version: str) -> Report:
+def build(
+    engine: Engine,
+    findings: Findings,
+    title: str | None,
+    version: str,
+    say: Callable[[Any, str], str],
+    *,
+    window_given: bool = False,
+) -> Report:
     """The report of one case under its filters; its times come from the data."""
     span = engine.rows(
         "SELECT count(*) AS requests, min(r.start_ns) AS first_ns, "
@@ -28,6 +38,13 @@ def build(engine: Engine, findings: Findings, title: str | None, version: str) -
         "SELECT s.path, n.note FROM source_note AS n JOIN source AS s ON n.source_id = s.source_id "
         "WHERE n.kind = 'assumed' ORDER BY s.source_id, n.note"
     )
+    bin_ns = timeline.width_ns(window) if window else 1
+    binned = tuple(timeline.segments(engine, bin_ns)) if window else ()
+    title_of = "Mean time per request by segment"
+    worst = engine.rows(
+        "SELECT s.request_key FROM latency_segment AS s WHERE s.e2e_ns IS NOT NULL "
+        f"ORDER BY s.e2e_ns DESC, s.request_key LIMIT {_WATERFALLS}"
+    )
     return Report(
         title=title or "Incident report",
         verdict=findings.verdict,
@@ -35,29 +52,26 @@ def build(engine: Engine, findings: Findings, title: str | None, version: str) -
         requests=span["requests"],
         findings=findings,
         segments=by_metric(engine, ()),
-        timeline=_timeline(engine, window),
+        timeline=Series(title_of, "start_ns", "mean_ns", "ns", "segment", binned),
         slowest=slowest(engine, _SLOWEST).rows,
         sources=sources(engine),
         notes=tuple(f"{row['path']}: {row['note']}" for row in assumed),
         version=version,
+        lanes=timeline.lanes(engine, bin_ns) if window else (),
+        # A window that the user gives is the incident; nothing is left to hold it against.
+        incident=None if window_given or not window else _incident(engine, bin_ns, say),
+        waterfalls=tuple(view_of(engine, row["request_key"]) for row in worst),
     )
 
 
-def _timeline(engine: Engine, window: tuple[int, int] | None) -> Series:
-    title = "Mean time per request by segment"
-    if window is None:
-        return Series(title, "start_ns", "mean_ns", "ns", "segment", ())
-    width = (
-        next((w for w in _WIDTHS_S if (window[1] - window[0]) / 1e9 / w <= _BINS), _WIDTHS_S[-1])
-        * 1_000_000_000
+def _incident(engine: Engine, bin_ns: int, say: Callable[[Any, str], str]) -> Incident | None:
+    found = timeline.standout(engine, bin_ns)
+    if found is None:
+        return None
+    unit = _UNITS.get(found.metric, "ns")
+    why = (
+        f"{found.name} is {say(found.inside, unit)} on average in it, "
+        f"{say(found.outside, unit)} in the rest of the case; no other window and metric stands "
+        f"out more ({found.surprise:.3g} standard errors)"
     )
-    rows = engine.rows(
-        f"""SELECT r.start_ns - r.start_ns % {width} AS start_ns, m.metric AS segment,
-  CAST(SUM(coalesce(m.value_ns, 0)) / count(*) AS BIGINT) AS mean_ns, count(*) AS requests
-FROM latency_metric AS m JOIN resolve_request AS r ON m.request_key = r.request_key
-JOIN latency_segment AS s ON m.request_key = s.request_key
-WHERE m.metric IN {_SEGMENTS} AND r.start_ns IS NOT NULL AND s.e2e_ns IS NOT NULL
-GROUP BY r.start_ns - r.start_ns % {width}, m.metric
-ORDER BY start_ns, segment"""
-    )
-    return Series(title, "start_ns", "mean_ns", "ns", "segment", tuple(rows))
+    return Incident(found.window, why, changes(engine, found.window))

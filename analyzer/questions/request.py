@@ -21,7 +21,11 @@ _MANY = 5
 
 def view(engine: Engine, request_id: str) -> RequestView:
     """Everything known of one request; raises where the id is unknown or means several."""
-    key = _key_of(engine, request_id)
+    return view_of(engine, _key_of(engine, request_id))
+
+
+def view_of(engine: Engine, key: int) -> RequestView:
+    """The same for a request that is known by its key."""
     request = engine.rows(f"SELECT * FROM resolve_request WHERE request_key = {key}")[0]
     segment = engine.rows(f"SELECT * FROM latency_segment WHERE request_key = {key}")[0]
     token = engine.rows(f"SELECT * FROM latency_token WHERE request_key = {key}")[0]

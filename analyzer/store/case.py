@@ -30,6 +30,8 @@ _ACCOUNT_TABLES = ("source", "source_note", "source_length")
 YEAR_ASSUMED = "was taken, the newest that fits"
 """How a reader ends the note on a year that nothing else in the case supports."""
 
+# A query may come from anybody: it reads this case and nothing else, no file and no network.
+_SEALED = {"enable_external_access": "false", "lock_configuration": "true"}
 _TIMES = (
     ("request", "start_ns", "start_ns + coalesce(e2e_ns, 0)", "TRUE"),
     ("engine_sample", "time_ns", "time_ns", "clock = 'wall'"),
@@ -334,7 +336,9 @@ def open_case(path: str | Path, *, write: bool = False) -> Case:
     if not write and not path.exists():
         raise AnalyzerError(f"no case at {path}", f"analyze --db {path} ingest PATH... makes one")
     try:
-        connection = duckdb.connect(str(path), read_only=not write)
+        connection = duckdb.connect(
+            str(path), read_only=not write, config={} if write else dict(_SEALED)
+        )
     except duckdb.IOException as error:
         if "could not set lock" in str(error).lower():
             raise AnalyzerError(
