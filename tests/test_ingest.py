@@ -263,3 +263,72 @@ def test_a_log_without_a_year_takes_it_from_dated_logs_in_any_order(tmp_path):
         cases.append((times, note))
     assert cases[0] == cases[1]
     assert "nearest to the dated logs" in cases[0][1]["note"]
+
+
+def test_an_older_copy_of_a_file_that_grew_adds_nothing(tmp_path):
+    short, long = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    ticks = [f'{{"ts": {1_790_000_000 + i}, "event": "tick"}}\n' for i in range(9)]
+    short.write_text("".join(ticks[:5]))
+    long.write_text("".join(ticks))
+    db = str(tmp_path / "case.duckdb")
+    for _ in range(2):
+        analyzer.ingest(db, [str(short), str(long)])
+    with engine_of(db) as engine:
+        assert engine.value("SELECT count(*) FROM client_tick") == 9
+
+
+def test_tags_of_a_record_that_is_read_again_stand_once(tmp_path):
+    log, db = tmp_path / "a.jsonl", str(tmp_path / "case.duckdb")
+    record = '{"request_id": "a", "vantage": "client", "e2e_ms": 1, "tags": {"k": "v"}}'
+    for text in (record, record + "\n", record + "\n" + record.replace('"a"', '"b"')):
+        log.write_text(text)
+        analyzer.ingest(db, [str(log)])
+    with engine_of(db) as engine:
+        assert engine.value("SELECT count(*) FROM request_tag") == 2
+        assert engine.value("SELECT count(*) FROM request") == 2
+
+
+def test_a_case_is_created_in_one_piece(tmp_path, monkeypatch):
+    from analyzer.store import case
+
+    path = tmp_path / "case.duckdb"
+    genuine = case.Case.run
+
+    def killed(self, sql, parameters=()):
+        if sql.startswith("CREATE TABLE request "):
+            raise KeyboardInterrupt
+        return genuine(self, sql, parameters)
+
+    monkeypatch.setattr(case.Case, "run", killed)
+    with pytest.raises(KeyboardInterrupt):
+        case.open_case(path, write=True)
+    monkeypatch.undo()
+    case.open_case(path, write=True).close()
+    assert not analyzer.findings(str(path)).found
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(tmp_path):
+    logs = _logs(tmp_path / "logs")
+    (logs / "gone.jsonl").symlink_to("/proc/self/mem")
+    files = analyzer.ingest(str(tmp_path / "case.duckdb"), [str(logs)]).files
+    outcomes = {file.path: file.outcome for file in files}
+    assert outcomes.pop("gone.jsonl") == "unrecognised"
+    assert set(outcomes.values()) == {"read"}
+
+
+def test_a_query_reads_the_case_and_nothing_else(tmp_path):
+    logs, db = _logs(tmp_path / "logs"), str(tmp_path / "case.duckdb")
+    analyzer.ingest(db, [str(logs)])
+    for query in (
+        f"SELECT * FROM read_text('{logs / 'client.jsonl'}')",
+        f"COPY (SELECT 1) TO '{tmp_path / 'out'}'",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "DELETE FROM request",
+        "",
+        "SELEC",
+    ):
+        with pytest.raises(AnalyzerError):
+            analyzer.sql(db, query)
+    assert not (tmp_path / "out").exists()
+    assert analyzer.sql(db, "SELECT 1 AS a, 2 AS a").rows == ({"a": 1, "a_2": 2},)
