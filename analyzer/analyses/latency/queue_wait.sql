@@ -1,16 +1,17 @@
 -- Requests that waited for the model server, and the state of the server meanwhile.
--- A wait is 'admission limit' when requests queued while the batch stood at its limit and the KV
--- cache had room; 'capacity' when the cache was full; 'prefill work' when other prompts were being
--- processed for most of the wait; 'unknown' when no sample tells.
+-- A wait is 'capacity' when the KV cache could not take another request, 'prefill work' when the
+-- batch spent its time on prompts, 'admission limit' when the batch stood at its limit although the
+-- cache had room for more, and 'unknown' when no sample tells.
 -- grain:   one row a request that waited
--- needs:   resolve_request, latency_segment, resolve_engine_sample
+-- needs:   resolve_request, latency_segment, resolve_engine_sample, resolve_capacity
 -- param:   free_wait_ns = 50000000    -- up to this an unloaded scheduler may take
 -- param:   long_wait_ns = 100000000   -- shorter waits are no finding
 -- param:   wait_share = 0.2           -- of the time to first token that a wait must make up
--- param:   room_ratio = 0.8           -- below this the KV cache has room
--- param:   full_ratio = 0.9           -- from here on it is full: the next prompt does not fit
--- param:   at_limit_share = 0.8       -- of the largest batch seen while requests queued
--- param:   busy_share = 0.5           -- of the wait that other prompts' prefill must fill to explain it
+-- param:   room_ratio = 0.95          -- up to here the cache still takes the next request
+-- param:   at_limit_share = 0.9       -- of the largest batch seen while requests queued
+-- param:   standing_share = 0.7       -- of the samples in which the batch must stand there
+-- param:   prompt_share = 0.5         -- of the batch's time that prefill must take to explain a wait
+-- param:   nearby_ns = 30000000000    -- a wait between two samples is like its neighbours this near
 -- returns: request_key BIGINT         -- the request
 -- returns: start_ns BIGINT            -- its start on the server's clock, ns UTC
 -- returns: queue_ns BIGINT            -- its wait, ns
@@ -18,14 +19,15 @@
 -- returns: whole_ns BIGINT            -- its time to first token, or e2e, ns
 -- returns: samples BIGINT             -- server samples during the wait with requests queued
 -- returns: kv_used_ratio DOUBLE       -- highest KV use in them, 0 to 1
+-- returns: kv_next_ratio DOUBLE       -- KV use if one more request had been let in, 0 to 1 and above
 -- returns: running DOUBLE             -- mean batch in them
 -- returns: waiting BIGINT             -- most requests queued in them
--- returns: busy_ratio DOUBLE          -- share of the wait with another prompt in prefill, 0 to 1
+-- returns: prompt_ratio DOUBLE        -- share of the batch's time spent on prefill meanwhile, 0 to 1
 -- returns: cause VARCHAR              -- admission limit, capacity, prefill work or unknown
 WITH waits AS (
   SELECT
     s.request_key, coalesce(s.server_start_ns, r.start_ns) AS start_ns, s.queue_ns, s.prefill_ns,
-    coalesce(s.ttft_ns, s.e2e_ns) AS whole_ns
+    coalesce(s.ttft_ns, s.e2e_ns) AS whole_ns, r.input_tokens
   FROM latency_segment AS s
   JOIN resolve_request AS r ON s.request_key = r.request_key
   WHERE s.queue_ns IS NOT NULL
@@ -55,10 +57,17 @@ cadence AS (
   FROM sampled
   WHERE step_ns > 0
 ),
+largest AS (
+  SELECT max(running) AS running FROM sampled WHERE waiting > 0
+),
 queued AS (
-  SELECT s.*, c.step_ns AS reach_ns
+  SELECT
+    s.time_ns, s.running, s.waiting, s.kv_used_ratio, c.step_ns AS reach_ns,
+    CASE WHEN s.running >= $at_limit_share * l.running THEN CAST(1 AS DOUBLE)
+      ELSE CAST(0 AS DOUBLE) END AS at_limit
   FROM sampled AS s
   CROSS JOIN cadence AS c
+  CROSS JOIN largest AS l
   WHERE s.waiting > 0
 ),
 state AS (
@@ -66,68 +75,116 @@ state AS (
     w.request_key,
     count(*) AS samples,
     max(q.kv_used_ratio) AS kv_used_ratio,
+    -- What it would take to let this one in: its prompt where the pool's size is told, else as much
+    -- as the running ones take on average.
+    max(q.kv_used_ratio + coalesce(
+      CAST(w.input_tokens AS DOUBLE) / p.capacity_tokens,
+      q.kv_used_ratio / CASE WHEN q.running > 0 THEN q.running END, 0)) AS kv_next_ratio,
     CAST(SUM(q.running) AS DOUBLE) / count(*) AS running,
+    SUM(q.at_limit) / count(*) AS standing_ratio,
     max(q.waiting) AS waiting
   FROM long_waits AS w
+  CROSS JOIN resolve_capacity AS p
   JOIN queued AS q
     ON q.time_ns >= w.start_ns - q.reach_ns AND q.time_ns <= w.start_ns + w.queue_ns + q.reach_ns
   GROUP BY w.request_key
 ),
-largest AS (
-  SELECT max(running) AS running FROM queued
-),
-prefill_edges AS (
-  SELECT
-    start_ns + queue_ns AS from_ns,
-    start_ns + queue_ns + prefill_ns AS until_ns,
-    max(start_ns + queue_ns + prefill_ns) OVER (
-      ORDER BY start_ns + queue_ns, request_key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ) AS reach_ns,
-    request_key
-  FROM waits
+-- Prompts in prefill over time: a sweep over their starts and ends, and the area below it.
+edges AS (
+  SELECT start_ns + queue_ns AS at_ns, 1 AS step FROM waits
+  WHERE prefill_ns > 0 AND start_ns IS NOT NULL
+  UNION ALL
+  SELECT start_ns + queue_ns + prefill_ns, -1 FROM waits
   WHERE prefill_ns > 0 AND start_ns IS NOT NULL
 ),
-prefill_blocks AS (
+moments AS (
+  SELECT at_ns, SUM(step) AS step FROM edges GROUP BY at_ns
+  UNION ALL
+  SELECT start_ns, 0 FROM long_waits WHERE start_ns IS NOT NULL
+  UNION ALL
+  SELECT start_ns + queue_ns, 0 FROM long_waits WHERE start_ns IS NOT NULL
+),
+points AS (
+  SELECT at_ns, SUM(step) AS step FROM moments GROUP BY at_ns
+),
+levels AS (
   SELECT
-    *,
-    SUM(CASE WHEN reach_ns IS NULL OR from_ns > reach_ns THEN 1 ELSE 0 END)
-      OVER (ORDER BY from_ns, request_key) AS block
-  FROM prefill_edges
+    at_ns,
+    SUM(step) OVER (ORDER BY at_ns) - step AS level_before,
+    at_ns - lag(at_ns) OVER (ORDER BY at_ns) AS since_ns
+  FROM points
+),
+areas AS (
+  SELECT
+    at_ns,
+    SUM(coalesce(CAST(level_before AS DOUBLE) * since_ns, CAST(0 AS DOUBLE)))
+      OVER (ORDER BY at_ns) AS area
+  FROM levels
 ),
 busy AS (
-  SELECT block, min(from_ns) AS from_ns, max(until_ns) AS until_ns
-  FROM prefill_blocks
-  GROUP BY block
-),
-busy_wait AS (
-  SELECT
-    w.request_key,
-    CAST(SUM(least(b.until_ns, w.start_ns + w.queue_ns) - greatest(b.from_ns, w.start_ns)) AS DOUBLE)
-      / max(w.queue_ns) AS busy_ratio
+  SELECT w.request_key, b.area - a.area AS prefill_area
   FROM long_waits AS w
-  JOIN busy AS b ON b.from_ns < w.start_ns + w.queue_ns AND b.until_ns > w.start_ns
-  GROUP BY w.request_key
+  JOIN areas AS a ON w.start_ns = a.at_ns
+  JOIN areas AS b ON w.start_ns + w.queue_ns = b.at_ns
+),
+weighed AS (
+  SELECT
+    w.request_key, w.start_ns, w.queue_ns, w.excess_ns, w.whole_ns,
+    coalesce(s.samples, 0) AS samples,
+    s.kv_used_ratio,
+    s.kv_next_ratio,
+    s.running,
+    s.waiting,
+    s.standing_ratio,
+    least(
+      coalesce(b.prefill_area / (w.queue_ns * CASE WHEN s.running > 0 THEN s.running END), 0),
+      CAST(1 AS DOUBLE)
+    ) AS prompt_ratio
+  FROM long_waits AS w
+  LEFT JOIN state AS s ON w.request_key = s.request_key
+  LEFT JOIN busy AS b ON w.request_key = b.request_key
+),
+judged AS (
+  SELECT
+    *,
+    CASE
+      WHEN kv_used_ratio IS NULL THEN NULL
+      WHEN kv_next_ratio > $room_ratio THEN 'capacity'
+      WHEN prompt_ratio >= $prompt_share THEN 'prefill work'
+      WHEN standing_ratio >= $standing_share THEN 'admission limit'
+      ELSE 'unknown'
+    END AS own_cause
+  FROM weighed
+),
+neighbours AS (
+  SELECT
+    *,
+    last_value(own_cause IGNORE NULLS) OVER before AS cause_before,
+    last_value(CASE WHEN own_cause IS NOT NULL THEN start_ns END IGNORE NULLS) OVER before
+      AS judged_before_ns,
+    first_value(own_cause IGNORE NULLS) OVER behind AS cause_behind,
+    first_value(CASE WHEN own_cause IS NOT NULL THEN start_ns END IGNORE NULLS) OVER behind
+      AS judged_behind_ns
+  FROM judged
+  WINDOW
+    before AS (
+      ORDER BY start_ns, request_key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ),
+    behind AS (
+      ORDER BY start_ns, request_key ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+    )
 )
 SELECT
-  w.request_key,
-  w.start_ns,
-  w.queue_ns,
-  w.excess_ns,
-  w.whole_ns,
-  coalesce(s.samples, 0) AS samples,
-  s.kv_used_ratio,
-  s.running,
-  s.waiting,
-  coalesce(b.busy_ratio, CAST(0 AS DOUBLE)) AS busy_ratio,
-  CASE
-    WHEN s.samples IS NULL OR s.kv_used_ratio IS NULL THEN 'unknown'
-    WHEN s.kv_used_ratio >= $full_ratio THEN 'capacity'
-    WHEN coalesce(b.busy_ratio, CAST(0 AS DOUBLE)) >= $busy_share THEN 'prefill work'
-    WHEN s.kv_used_ratio < $room_ratio AND s.running >= $at_limit_share * l.running
-      THEN 'admission limit'
-    ELSE 'unknown'
-  END AS cause
-FROM long_waits AS w
-LEFT JOIN state AS s ON w.request_key = s.request_key
-LEFT JOIN busy_wait AS b ON w.request_key = b.request_key
-CROSS JOIN largest AS l
+  request_key, start_ns, queue_ns, excess_ns, whole_ns, samples, kv_used_ratio, kv_next_ratio,
+  running, waiting, prompt_ratio,
+  coalesce(
+    own_cause,
+    CASE
+      WHEN judged_behind_ns - start_ns <= $nearby_ns
+        AND (judged_before_ns IS NULL OR judged_behind_ns - start_ns <= start_ns - judged_before_ns)
+        THEN cause_behind
+      WHEN start_ns - judged_before_ns <= $nearby_ns THEN cause_before
+    END,
+    'unknown'
+  ) AS cause
+FROM neighbours
