@@ -11,7 +11,7 @@
 -- param:   at_limit_share = 0.9       -- of the largest batch seen while requests queued
 -- param:   standing_share = 0.7       -- of the samples in which the batch must stand there
 -- param:   prompt_share = 0.5         -- of the batch's time that prefill must take to explain a wait
--- param:   nearby_ns = 30000000000    -- a wait between two samples is like its neighbours this near
+-- param:   nearby_ns = 30000000000    -- a wait that its own samples do not explain is like its neighbours this near
 -- returns: request_key BIGINT         -- the request
 -- returns: start_ns BIGINT            -- its start on the server's clock, ns UTC
 -- returns: queue_ns BIGINT            -- its wait, ns
@@ -152,7 +152,6 @@ judged AS (
       WHEN kv_next_ratio > $room_ratio THEN 'capacity'
       WHEN prompt_ratio >= $prompt_share THEN 'prefill work'
       WHEN standing_ratio >= $standing_share THEN 'admission limit'
-      ELSE 'unknown'
     END AS own_cause
   FROM weighed
 ),
