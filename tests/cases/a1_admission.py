@@ -183,9 +183,75 @@ EXPECT_LONG_PROMPTS = silent(
     may=["queue.saturation", "queue.head-of-line", "prefill.long-prompt"],
 )
 
+# Prompts of 25,000 tokens in a pool of 94,000: three hold 80 %, a fourth does not fit. No log line
+# calls that full.
+TIGHT_SLOTS, TIGHT_PROMPT, TIGHT_CAPACITY = 3, 25_000, 94_000
+TIGHT_WAITS = fifo_waits(ARRIVALS, [FULL_PREFILL + decode for decode in FULL_DECODES], TIGHT_SLOTS)
+TIGHT_WAITING = [wait for wait in TIGHT_WAITS if wait]
+
+
+def variant_next_does_not_fit(folder: Path) -> None:
+    """The KV cache shows 80 % while others wait: the next prompt needs 27 % more."""
+    count = len(ARRIVALS)
+    served = _served([TIGHT_PROMPT] * count, [FULL_PREFILL] * count, FULL_DECODES, TIGHT_WAITS)
+    _write(folder, served, TIGHT_CAPACITY, {"max_model_len": 32768})
+
+
+EXPECT_NEXT_DOES_NOT_FIT = expect(
+    "queue.saturation",
+    "queue",
+    len(TIGHT_WAITING),
+    mean_seconds(BASE_QUEUE + wait for wait in TIGHT_WAITING),
+    "s",
+    must_not=["queue.admission-limit", "prefill.long-prompt", "network.slow"],
+)
+
+
+BUSY_SLOTS, BUSY_BURST = 48, 200
+BUSY_OUTPUTS = [100 + 11 * k % 37 for k in range(BUSY_BURST)]
+BUSY_ARRIVALS = [15 * MS * k for k in range(BUSY_BURST)]
+BUSY_DECODES = [(output - 1) * STEP for output in BUSY_OUTPUTS]
+BUSY_WAITS = fifo_waits(BUSY_ARRIVALS, [PREFILL + d for d in BUSY_DECODES], BUSY_SLOTS)
+BUSY_LONG = [wait for wait in BUSY_WAITS if wait >= 100 * MS]
+
+
+def variant_busy_batch(folder: Path) -> None:
+    """A batch of 48 at its limit: somebody's prompt is always in work, but it is not the cause."""
+    columns = zip(BUSY_ARRIVALS, BUSY_DECODES, BUSY_WAITS, BUSY_OUTPUTS, strict=True)
+    served = [
+        Served(
+            request_id=f"busy-{k:04d}",
+            arrived_ns=T0 + arrival,
+            queue_ns=BASE_QUEUE + wait,
+            prefill_ns=PREFILL,
+            decode_ns=decode,
+            prompt_tokens=640,
+            output_tokens=output,
+            before_ns=4 * MS,
+            after_ns=1 * MS,
+        )
+        for k, (arrival, decode, wait, output) in enumerate(columns)
+    ]
+    log = status_lines(
+        served, first_ns=T0 + NS, last_ns=T0 + 20 * NS, every_ns=NS, capacity_tokens=CAPACITY
+    )
+    write_case(folder, {"spans.jsonl": spans(served), "vllm.log": log}, MODEL)
+
+
+EXPECT_BUSY_BATCH = expect(
+    "queue.admission-limit",
+    "queue",
+    len(BUSY_LONG),
+    mean_seconds(BASE_QUEUE + wait for wait in BUSY_LONG),
+    "s",
+    must_not=["queue.saturation", "prefill.long-prompt", "network.slow"],
+)
+
 CASES = {
     "main": (main, EXPECT_MAIN),
     "twin": (twin, EXPECT_TWIN),
     "saturation": (variant_saturation, EXPECT_SATURATION),
     "long_prompts": (variant_long_prompts, EXPECT_LONG_PROMPTS),
+    "next_does_not_fit": (variant_next_does_not_fit, EXPECT_NEXT_DOES_NOT_FIT),
+    "busy_batch": (variant_busy_batch, EXPECT_BUSY_BATCH),
 }

@@ -91,4 +91,46 @@ EXPECT_MAIN = expect(
     must_not=_NOT_SLOW,
 )
 EXPECT_TWIN = silent(["metric.ttft-misread", *_NOT_SLOW])
-CASES = {"main": (main, EXPECT_MAIN), "twin": (twin, EXPECT_TWIN)}
+
+FAR = 260 * MS
+"""A client far from the gateway: every chunk reaches it this much later."""
+
+
+def _far(folder: Path, reported: int) -> None:
+    stream, gateway = [], []
+    for k in range(REQUESTS):
+        chunks = [(ROLE + FAR, "role", 0)]
+        chunks += [(FIRST + FAR + i * STEP, "reasoning", 5) for i in range(REASONING)]
+        chunks += [(FIRST_VISIBLE + FAR + i * STEP, "content", 5) for i in range(VISIBLE)]
+        output = REASONING + VISIBLE
+        usage = openai_usage(1_210, output, reasoning=REASONING)
+        stream += answer(f"th-{k:03d}", T0 + 15 * NS * k, chunks, usage, model=MODEL)
+        gateway.append(_gateway(k, reported, output))
+    write_case(folder, {"client.jsonl": stream, "gateway.jsonl": gateway}, MODEL)
+
+
+def variant_far_role(folder: Path) -> None:
+    """The gateway reports the role chunk, and the client sees everything 260 ms later."""
+    _far(folder, ROLE)
+
+
+def variant_far_right(folder: Path) -> None:
+    """The gateway reports the true first token, which the client sees 260 ms later."""
+    _far(folder, FIRST)
+
+
+EXPECT_FAR_ROLE = expect(
+    "metric.ttft-misread",
+    "none",
+    REQUESTS,
+    (FIRST + FAR - ROLE + NEARER) / NS,
+    "s",
+    must_not=[rule for rule in _NOT_SLOW if rule != "network.slow"],
+)
+EXPECT_FAR_RIGHT = silent(["metric.ttft-misread", "metric.multi-token-chunks"])
+CASES = {
+    "main": (main, EXPECT_MAIN),
+    "twin": (twin, EXPECT_TWIN),
+    "far_role": (variant_far_role, EXPECT_FAR_ROLE),
+    "far_right": (variant_far_right, EXPECT_FAR_RIGHT),
+}

@@ -135,8 +135,37 @@ EXPECT_SLOW_NETWORK = expect(
         "queue.saturation",
     ],
 )
+PIECE = 30
+"""Tokens the proxy collects before it passes them on."""
+
+
+def variant_by_pieces(folder: Path) -> None:
+    """The proxy passes the answer on in five pieces, each when it is full."""
+    stream, served = [], []
+    usage = openai_usage(PROMPT, TOKENS)
+    for k in range(2 * PER_ROUTE):
+        sent, route = T0 + 7 * NS * k, "proxy-2" if k % 2 else "lan"
+        one = _engine(f"{route}/{k:02d}", sent + 4 * MS, TOKENS)
+        served.append(one)
+        chunks = _steady(one, LAN)
+        if route != "lan":
+            full = [one.ttft_ns + PROXY + (i // PIECE + 1) * PIECE * STEP for i in range(TOKENS)]
+            chunks = [(at_ns - STEP + i % PIECE * US, "content", 4) for i, at_ns in enumerate(full)]
+        stream += answer(one.request_id, sent, chunks, usage, model=MODEL, route=route)
+    write_case(folder, {"client.jsonl": stream, "spans.jsonl": spans(served)}, MODEL)
+
+
+EXPECT_BY_PIECES = expect(
+    "network.buffered",
+    "network",
+    PER_ROUTE,
+    (PIECE - 1) * STEP / NS,
+    "s",
+    must_not=["network.slow", "metric.ttft-misread", "prefill.long-prompt"],
+)
 CASES = {
     "main": (main, EXPECT_MAIN),
     "twin": (twin, EXPECT_TWIN),
     "slow_network": (variant_slow_network, EXPECT_SLOW_NETWORK),
+    "by_pieces": (variant_by_pieces, EXPECT_BY_PIECES),
 }

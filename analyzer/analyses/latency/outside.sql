@@ -2,13 +2,14 @@
 -- network is time that came on top; held is delivery delay that overlaps decode: the tokens were
 -- ready, a hop kept them.
 -- grain:   one row a request seen from two vantages
--- needs:   resolve_request, latency_segment, latency_token
+-- needs:   resolve_request, latency_segment, latency_token, stream_gap
 -- param:   usual_ns = 50000000        -- up to this a nearby network may take
 -- param:   slow_ns = 100000000        -- shorter excesses are no finding
 -- param:   slow_share = 0.2           -- of e2e that the excess must make up
 -- param:   held_ns = 100000000        -- shorter holds are no finding
--- param:   held_share = 0.2           -- of decode that the hold must make up
--- param:   burst_share = 0.2          -- a held answer arrives in less than this share of its decode
+-- param:   held_share = 0.1           -- of decode that the hold must make up
+-- param:   burst_share = 0.2          -- an answer held whole arrives in less than this share of decode
+-- param:   clump_share = 0.25         -- in one held by pieces half the gaps are below this share of a token's time
 -- param:   few_tokens = 16            -- a smaller answer fits one packet: nothing to hold back
 -- returns: request_key BIGINT         -- the request
 -- returns: start_ns BIGINT            -- its start, ns UTC
@@ -26,10 +27,11 @@
 WITH seen AS (
   SELECT
     s.request_key, r.start_ns, r.route, r.output_tokens, r.streamed, s.e2e_ns, s.network_ns, s.held_ns,
-    s.decode_ns, s.server_ttft_ns, s.ttft_ns, t.arrival_ns
+    s.decode_ns, s.server_ttft_ns, s.ttft_ns, t.arrival_ns, t.tpot_ns, g.median_gap_ns
   FROM latency_segment AS s
   JOIN resolve_request AS r ON s.request_key = r.request_key
   JOIN latency_token AS t ON s.request_key = t.request_key
+  LEFT JOIN stream_gap AS g ON s.request_key = g.request_key
   WHERE s.network_ns IS NOT NULL
 ),
 baseline AS (
@@ -50,7 +52,8 @@ SELECT
   network_excess_ns >= $slow_ns AND network_excess_ns >= $slow_share * e2e_ns AS is_slow,
   coalesce(
     held_ns >= $held_ns AND held_ns >= $held_share * decode_ns
-      AND arrival_ns <= $burst_share * decode_ns AND output_tokens >= $few_tokens AND streamed,
+      AND output_tokens >= $few_tokens AND streamed
+      AND (arrival_ns <= $burst_share * decode_ns OR median_gap_ns <= $clump_share * tpot_ns),
     FALSE
   ) AS is_held
 FROM measured

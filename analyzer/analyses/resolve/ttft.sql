@@ -3,7 +3,7 @@
 -- are not suspected.
 -- grain:   one row a request row that tells a TTFT
 -- needs:   resolve_instance, resolve_told, resolve_vantage, request
--- param:   near_ns = 100000000    -- within this the value is the milestone (or within 10 % of it)
+-- param:   nearer = 0.5           -- a milestone is meant when it is twice as near as the true token
 -- param:   tolerance_ns = 5000000 -- engine and front end read two clocks of one machine
 -- param:   apart_ns = 20000000    -- closer than this to the true first token is no misreading
 -- returns: request_key BIGINT     -- the request
@@ -51,10 +51,9 @@ judged AS (
       WHEN ttft_ns < server_ttft_ns - $tolerance_ns THEN 'early'
       WHEN first_token_ns IS NULL THEN 'unchecked'
       WHEN off_true_ns <= greatest($apart_ns, first_token_ns / 20) THEN 'true'
-      WHEN first_role_ns < first_token_ns AND off_role_ns < off_true_ns
-        AND off_role_ns <= greatest($near_ns, first_role_ns / 10) THEN 'role'
-      WHEN first_reasoning_ns < first_content_ns AND off_visible_ns < off_true_ns
-        AND off_visible_ns <= greatest($near_ns, first_content_ns / 10) THEN 'visible'
+      WHEN first_role_ns < first_token_ns AND off_role_ns < $nearer * off_true_ns THEN 'role'
+      WHEN first_reasoning_ns < first_content_ns AND off_visible_ns < $nearer * off_true_ns
+        THEN 'visible'
       ELSE 'true'
     END AS reading
   FROM told
