@@ -148,6 +148,23 @@ class Browser:
         assert "exceptionDetails" not in got, got
         return got["result"].get("value")
 
+    def later(self, expression: str) -> Any:
+        """What a promise gives on the page."""
+        got = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in got, got
+        return got["result"].get("value")
+
+    def media(self, name: str) -> None:
+        """Show the page as on ``print`` or on the screen."""
+        self.call("Emulation.setEmulatedMedia", media=name)
+
+    def pdf(self) -> bytes:
+        """The page as it prints on A4."""
+        got = self.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)
+        return base64.b64decode(got["data"])
+
     def screenshot(self, path: Path) -> None:
         """Save the whole page."""
         got = self.call("Page.captureScreenshot", captureBeyondViewport=True, format="png")

@@ -5,9 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
+from examples_over_time import (
+    CHANGES,
+    HOSTILE,
+    INCIDENT,
+    LANES,
+    MARKS,
+    START,
+    VIEW,
+    WINDOW,
+    S,
+    hostile_view,
+)
+
 from analyzer.contract.types import (
     Action,
-    Bar,
     CannotSay,
     Clear,
     Criterion,
@@ -16,22 +28,19 @@ from analyzer.contract.types import (
     FileRead,
     Finding,
     Findings,
+    Incident,
     IngestResult,
+    Lane,
     Magnitude,
+    Mark,
     Missing,
     Report,
-    RequestView,
     Series,
     Status,
     Table,
 )
 
-S = 1_000_000_000
-START = 1_789_654_200 * S
-WINDOW = (START, START + 3600 * S)
-INCIDENT = (START + 1200 * S, START + 2550 * S)
 MOMENTS = (("mean", 1), ("p50", 1), ("p95", 2), ("p99", 3))
-HOSTILE = "<script>alert(1)</script>\x1b[31mred\x1b[0m\x1b]0;title\x07\u202eevil\"'&|`"
 
 QUEUE = Finding(
     rule="queue.admission-limit",
@@ -243,6 +252,14 @@ REPORT = Report(
     sources=SOURCES,
     notes=("The engine log names no year: 2026 was assumed from the gateway's records.",),
     version="0.1.0",
+    lanes=LANES,
+    marks=MARKS,
+    incident=Incident(
+        INCIDENT,
+        "Change point of the time to first token: median 640 ms before, 4.70 s after.",
+        CHANGES,
+    ),
+    waterfalls=(VIEW, replace(VIEW, id="req-0449", e2e_ns=10_500_000_000)),
 )
 EMPTY = Report(
     title="Incident report",
@@ -306,41 +323,24 @@ def hostile_report() -> Report:
         slowest=({**SLOWEST[0], "id": HOSTILE},),
         sources=Table("analyze.sources", ({"path": HOSTILE, "reader": HOSTILE},), (HOSTILE,)),
         notes=(HOSTILE,),
+        lanes=(
+            Lane(HOSTILE, HOSTILE, S, ({"start_ns": START, "group": HOSTILE, "value": 1.5},)),
+            Lane(HOSTILE, "ratio", S, ({"start_ns": START, "group": HOSTILE, "value": 0.5},)),
+        ),
+        marks=(Mark(START, HOSTILE), Mark(START + 40 * S, HOSTILE)),
+        incident=Incident(
+            INCIDENT,
+            HOSTILE,
+            replace(
+                CHANGES,
+                rows=({**CHANGES.rows[0], "metric": HOSTILE, "unit": HOSTILE},),
+                notes=(HOSTILE,),
+            ),
+        ),
+        waterfalls=(hostile_view(),),
     )
 
 
-VIEW = RequestView(
-    id="req-0412",
-    facts=(("model", "llama-3.1-70b"), ("started", "2026-09-17 14:30:00Z"), ("status", "200")),
-    e2e_ns=11_200_000_000,
-    ttft_ns=7_450_000_000,
-    bars=(
-        Bar("client", "e2e", 0, 11_200_000_000, "measured", "none"),
-        Bar("client", "ttft", 0, 7_450_000_000, "measured", "none"),
-        Bar("engine", "queue", 100_000_000, 6_400_000_000, "measured", "queue"),
-        Bar("engine", "prefill", 6_500_000_000, 900_000_000, "measured", "prefill"),
-        Bar("engine", "decode", 7_400_000_000, 3_700_000_000, "derived", "decode"),
-    ),
-    segments=tuple(
-        {"view": view, "segment": name, "dur_ns": size, "grade": grade}
-        for view, name, size, grade in (
-            ("e2e", "queue", 6_400_000_000, "measured"),
-            ("e2e", "prefill", 900_000_000, "measured"),
-            ("e2e", "decode", 3_700_000_000, "measured"),
-            ("e2e", "network", 150_000_000, "derived"),
-            ("e2e", "unattributed", 50_000_000, "derived"),
-            ("ttft", "queue", 6_400_000_000, "measured"),
-            ("ttft", "prefill", 900_000_000, "measured"),
-            ("ttft", "network", None, "absent"),
-            ("ttft", "unattributed", 150_000_000, "derived"),
-        )
-    ),
-    tokens=(("input, fresh", 1812), ("cache read", None), ("output", 412)),
-    records=(
-        {"path": "logs/client/stream.jsonl", "record": 88_211, "vantage": "client"},
-        {"path": "logs/engine/vllm-0.log", "record": 4_102, "vantage": "engine"},
-    ),
-)
 INGESTED = IngestResult(
     db="analyze.duckdb",
     files=(

@@ -15,9 +15,10 @@ import pytest
 
 from analyzer.contract.types import Findings, Report, Series, Table
 from analyzer.report import values
-from analyzer.report.charts import segments_svg
+from analyzer.report.charts import timeline_svg
 from analyzer.report.formats import FORMATS, render
 from analyzer.report.html import render as html
+from analyzer.report.timeline import timeline
 
 VALUES = {
     "table": ex.LATENCY,
@@ -316,13 +317,18 @@ def test_html_of_nothing_claims_nothing():
 
 
 def test_chart_sizes():
-    assert segments_svg(ex.EMPTY.timeline) == ""
-    svg = segments_svg(ex.REPORT.timeline, windows=(("1", *ex.INCIDENT),))
+    assert timeline(ex.EMPTY, ()) is None
+    gone = Series("t", "start_ns", "v", "ns", None, ({"start_ns": 0, "v": None},))
+    assert timeline(replace(ex.EMPTY, timeline=gone), ()) is None
+    picture = timeline(ex.REPORT, ex.FINDINGS.found)
+    assert picture is not None
+    svg = timeline_svg(picture)
     assert svg.startswith("<svg")
     assert "currentColor" in svg
     assert 'width="' not in svg.split(">")[0]
-    gone = Series("t", "start_ns", "v", "ns", None, ({"start_ns": 0, "v": None},))
-    assert segments_svg(gone) == ""
+    drawn = re.findall(r">([^<>]+)</text>", svg)
+    for text in ("incident", "2", "3", "A", "rolled back", "p95", "Time to first token, seconds"):
+        assert text in drawn
 
 
 def test_findings_empty():

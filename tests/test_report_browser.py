@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+from itertools import pairwise
+from pathlib import Path
+
 import examples_of_results as ex
 import pytest
 from browser import Browser, chromium
@@ -82,3 +87,75 @@ def test_the_narrow_picture_replaces_the_wide_one(browser, pages):
     assert browser.value(shown) == [True, False]
     browser.open(pages / "rich.html", 390)
     assert browser.value(shown) == [False, True]
+
+
+def test_only_the_shown_picture_is_read_out(browser, pages):
+    """The hidden picture is hidden from a screen reader too."""
+    browser.open(pages / "rich.html", 390)
+    pictures = browser.value(
+        "[...document.querySelectorAll('.chart')].filter(e => e.checkVisibility()).length"
+    )
+    assert pictures == 1
+
+
+def test_headings_are_in_order(browser, pages):
+    for name in REPORTS:
+        browser.open(pages / f"{name}.html", 1200)
+        levels = browser.value(
+            "[...document.querySelectorAll('h1,h2,h3,h4')].map(e => Number(e.tagName[1]))"
+        )
+        assert levels[0] == 1
+        assert all(b - a <= 1 for a, b in pairwise(levels))
+
+
+def test_the_page_is_complete_without_scripts(browser, pages):
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(pages / "rich.html", 1200)
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+    text = browser.value("document.body.innerText")
+    for words in ("The incident", "What to do now", "Checked and clear", "Sources and method"):
+        assert words in text
+    assert browser.value("document.querySelectorAll('.chart svg').length") == 2
+
+
+def _axe() -> Path | None:
+    named = os.environ.get("AXE_JS")
+    beside = Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
+    return next((path for path in (Path(named or ""), beside) if path.is_file()), None)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (1200, True), (390, False)])
+def test_axe_finds_no_serious_fault(browser, pages, name, width, dark):
+    axe = _axe()
+    if axe is None:
+        pytest.skip("no axe-core: npm install axe-core, or AXE_JS=/path/to/axe.min.js")
+    browser.open(pages / f"{name}.html", width, dark=dark)
+    browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+    browser.value(axe.read_text(encoding="utf-8") + "; 0")
+    told = browser.later("axe.run(document).then(r => JSON.stringify(r.violations))")
+    faults = [
+        (item["id"], item["impact"], [node["html"][:200] for node in item["nodes"]][:3])
+        for item in json.loads(told)
+        if item["impact"] in {"serious", "critical"}
+    ]
+    assert faults == []
+
+
+def test_prints_as_light_pages_with_its_picture(browser, pages):
+    browser.open(pages / "rich.html", 1200, dark=True)
+    pdf = browser.pdf()
+    assert pdf.startswith(b"%PDF")
+    assert 2 <= pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") <= 30
+    browser.media("print")
+    try:
+        page = browser.value("getComputedStyle(document.body).backgroundColor")
+        shown = browser.value(
+            "[...document.querySelectorAll('.chart')].map(e => e.offsetWidth > 0)"
+        )
+    finally:
+        browser.media("")
+    assert page == "rgb(255, 255, 255)"
+    assert shown == [True, False]

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analyzer.report.values import TIME_KEYS, cell, label, plain_number, quantity, safe_text
+from analyzer.report.values import (
+    TIME_KEYS,
+    cell,
+    label,
+    plain_number,
+    quantity,
+    raw_cell,
+    safe_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,12 +70,16 @@ class Found:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of texts. ``right`` aligns numbers; ``keep`` marks columns that are never cut."""
+    """A table of texts. ``right`` aligns numbers; ``keep`` marks columns that are never cut.
+
+    ``raw`` holds each number's exact value for printers that can show it on demand.
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     right: tuple[bool, ...]
     keep: tuple[bool, ...]
+    raw: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,6 +125,13 @@ def grid_of(rows: tuple[dict[str, Any], ...], *, raw: bool = False) -> Grid:
             for key in keys
         ),
         keep=tuple(key in _KEEP or key in in_unit or key.endswith("_ns") for key in keys),
+        raw=tuple(
+            tuple(
+                raw_cell(key, row.get(key), str(row["unit"]) if key in in_unit else "")
+                for key in keys
+            )
+            for row in rows
+        ),
     )
 
 

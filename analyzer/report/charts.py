@@ -8,37 +8,19 @@ white and on black.
 from __future__ import annotations
 
 import json
-import math
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import vl_convert
 
-from analyzer.report.values import safe_text
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from analyzer.report.timeline import Band, Drawn, Moment, Timeline
 
-    from analyzer.contract.types import Series
-
-COLOURS = {
-    "queue": "#d9822b",
-    "prefill": "#8a6fd1",
-    "decode": "#3b8fc4",
-    "network": "#3f9b6c",
-    "client": "#c25b86",
-    "unattributed": "#8c9196",
-}
-_OTHER = "#8c9196"
 _INK = "#123456"
 """Stands for ``currentColor``, which the converter would draw as black; swapped in the result."""
 
-_BAND = "#d0564a"
-_NS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
-_IN_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
-_NS_PER_MS = 1_000_000
+_SEVERITIES = {"critical": "#d0564a", "warning": "#c98a1b", "note": "#6b8bb0"}
 _MINUTE_MS = 60_000
 _CLOCKS = (
     (10 * _MINUTE_MS, "%H:%M:%S"),
@@ -47,146 +29,259 @@ _CLOCKS = (
 )
 """How an axis of at most this many ms writes its times; beyond, days do."""
 
+_LEFT = 54
+"""Room of every lane for its labels, so that times stand below each other."""
 
-def colour(segment: str) -> str:
-    """Fill of a segment, the same in every picture."""
-    return COLOURS.get(segment, _OTHER)
+_ROW = 15
+_CHARACTER = 6.6
+"""Pixels of a character at 12 px: enough for the usual fonts, and the same on every machine."""
+
+_DASHES = ([1, 0], [5, 2], [2, 2], [8, 2, 2, 2], [1, 2], [10, 3])
+_ALL = 0.98
+"""A window that covers this much of the axis gets no shade: it would tell nothing apart."""
 
 
-def segments_svg(
-    series: Series,
-    *,
-    width: int = 880,
-    windows: Sequence[tuple[str, int, int]] = (),
-) -> str:
-    """Draw stacked segments over time; ``windows`` are labelled bands above. Empty without rows."""
-    rows, unit = _scaled(series)
-    if not rows:
-        return ""
-    domain = [rows[0]["from"], max(row["to"] for row in rows)]
-    x_scale = alt.Scale(type="utc", domain=domain, nice=False)
-    main = _bars(rows, _heading(series, unit), x_scale, width // 80).properties(
-        width=width - 70, height=220 if width > 500 else 170
-    )
-    bands = _bands(windows, domain, x_scale)
-    chart: Any = main
-    if bands is not None:
-        height = 15 * len({name for name, _, _ in windows})
-        chart = alt.vconcat(bands.properties(width=width - 70, height=height), main, spacing=4)
+def timeline_svg(picture: Timeline, *, width: int = 900) -> str:
+    """Draw lanes below each other on one time axis, with windows and marks over all of them."""
+    plot = width - _LEFT - 18
+    x_scale = alt.Scale(type="utc", domain=list(picture.domain), nice=False)
+    # Titles are drawn as text above each lane; legends that need a second row make room for it.
+    space = 11 + _ROW * max(len(_legend_rows(lane, plot)) for lane in picture.lanes)
+    parts = [_strip(picture, x_scale, plot)] if _strip_rows(picture) else []
+    last = len(picture.lanes) - 1
+    for index, lane in enumerate(picture.lanes):
+        axis = _time_axis(picture.domain, width) if index == last else _no_times()
+        parts.append(_lane(lane, picture, alt.X("from:T", scale=x_scale, axis=axis), plot, space))
+    chart: Any = alt.vconcat(*parts, spacing=space, bounds="flush")
+    # Each lane has colours of its own.
+    chart = chart.resolve_scale(color="independent", strokeDash="independent")
     return _svg(chart.configure(**_config()))
 
 
-def _scaled(series: Series) -> tuple[list[dict[str, Any]], str]:
-    """Stack the rows, time in ms and values in the unit that reads best.
-
-    Stacked here, since Vega-Lite leaves bars with a start and an end unstacked.
-    """
-    told = [row for row in series.rows if _told(row.get(series.y))]
-    told.sort(key=lambda row: (row[series.x], _order(_group(series, row))))
-    starts = sorted({int(row[series.x]) for row in series.rows})
-    steps = [after - before for before, after in pairwise(starts)]
-    step = min(steps, default=60_000_000_000)
-    factor, unit = _factor(series, told)
-    rows: list[dict[str, Any]] = []
-    for row in told:
-        start, base = int(row[series.x]), 0.0
-        if rows and rows[-1]["from"] == start // _NS_PER_MS:
-            base = rows[-1]["high"]
-        rows.append(
-            {
-                "from": start // _NS_PER_MS,
-                "to": (start + step) // _NS_PER_MS,
-                "low": base,
-                "high": float(f"{base + float(row[series.y]) / factor:.9g}"),
-                "segment": _group(series, row),
-            }
-        )
-    return rows, unit
-
-
-def _told(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
-
-
-def _group(series: Series, row: dict[str, Any]) -> str:
-    return safe_text(str(row.get(series.group, ""))) if series.group else ""
-
-
-def _order(segment: str) -> int:
-    names = list(COLOURS)
-    return names.index(segment) if segment in names else len(names)
-
-
-def _factor(series: Series, told: list[dict[str, Any]]) -> tuple[float, str]:
-    if series.unit != "ns":
-        return 1.0, series.unit
-    sums: dict[int, float] = {}
-    for row in told:
-        sums[row[series.x]] = sums.get(row[series.x], 0.0) + float(row[series.y])
-    highest = max(sums.values(), default=0.0)
-    unit = next((name for name, size in _NS.items() if highest >= size), "ns")
-    return _NS[unit], unit
-
-
-def _drawn(text: str) -> str:
+def _drawn(text: str, most: int = 24) -> str:
     """Keep what is drawn to plain characters: on a control character the converter aborts."""
-    return re.sub(r"[^A-Za-z0-9_/%. -]", "", text)[:24]
+    return re.sub(r"[^A-Za-z0-9_/%.,:() -]", "", text)[:most]
 
 
-def _heading(series: Series, unit: str) -> str:
-    return _drawn(_IN_WORDS.get(unit, unit) or series.y.replace("_", " "))
+# --- the strip above the lanes -------------------------------------------------------------------
 
 
-def _bars(rows: list[dict[str, Any]], heading: str, x_scale: alt.Scale, ticks: int) -> Any:  # noqa: ANN401
-    names = sorted({row["segment"] for row in rows}, key=_order)
-    fill = alt.Scale(domain=names, range=[colour(name) for name in names])
-    span = max(row["to"] for row in rows) - rows[0]["from"]
-    # Vega's own choice is the 12-hour clock.
-    form = next((text for most, text in _CLOCKS if span <= most), "%d %b")
+def _strip_rows(picture: Timeline) -> list[str]:
+    rows = ["incident"] if picture.incident else []
+    return [*rows, *(item.name for item in picture.bands), *(item.name for item in picture.marks)]
+
+
+def _strip(picture: Timeline, x_scale: alt.Scale, plot: int) -> Any:  # noqa: ANN401
+    """One row a window and a mark, each with its name."""
+    names = _strip_rows(picture)
     axis = alt.Axis(
-        title="UTC", grid=False, format=form, labelOverlap=True, labelFlush=True, tickCount=ticks
+        title=None, minExtent=_LEFT, maxExtent=_LEFT, ticks=False, domain=False, grid=False
     )
-    value = alt.Axis(title=heading, minExtent=44, maxExtent=44, tickCount=4, format="~g")
+    y = alt.Y("name:N", axis=axis, sort=names, scale=alt.Scale(domain=names))
+    x = alt.X("from:T", scale=x_scale, axis=None)
+    rows = [
+        {"name": item.name, "colour": _severity(item.severity)} | _clipped(picture, item)
+        for item in picture.bands
+    ]
+    if picture.incident:
+        inside = _within(picture.domain, picture.incident)
+        rows.insert(0, {"name": "incident", "colour": _INK, **inside})
+    layers = []
+    if rows:
+        bars = alt.Chart(alt.InlineData(values=rows)).mark_bar(size=5, cornerRadius=2)
+        fill = alt.Color("colour:N", scale=None)
+        layers.append(bars.encode(x=x, x2="to:T", y=y, color=fill))
+    layers += [_flag(item, picture, x, y, plot) for item in picture.marks]
+    return alt.layer(*layers).properties(width=plot, height=_ROW * len(names))
+
+
+def _severity(name: str) -> str:
+    return _SEVERITIES.get(name, _SEVERITIES["note"])
+
+
+def _clipped(picture: Timeline, item: Band) -> dict[str, int]:
+    return _within(picture.domain, (item.start, item.end))
+
+
+def _within(domain: tuple[int, int], window: tuple[int, int]) -> dict[str, int]:
+    return {"from": max(domain[0], window[0]), "to": min(domain[1], window[1])}
+
+
+def _flag(item: Moment, picture: Timeline, x: alt.X, y: alt.Y, plot: int) -> Any:  # noqa: ANN401
+    """A mark's point and its text, on the side where there is room."""
+    start, end = picture.domain
+    late = (item.at - start) * 2 > end - start
+    most = int((plot / 2 - 8) // _CHARACTER)
+    row = {"name": item.name, "from": item.at, "text": _drawn(item.text, min(most, 60))}
+    base = alt.Chart(alt.InlineData(values=[row])).encode(x=x, y=y)
+    point = base.mark_point(shape="diamond", filled=True, size=45, color=_INK, opacity=1)
+    text = base.mark_text(
+        align="right" if late else "left", dx=-8 if late else 8, color=_INK, fontSize=12
+    ).encode(text="text:N")
+    return alt.layer(point, text)
+
+
+# --- lanes ---------------------------------------------------------------------------------------
+
+
+def _lane(lane: Drawn, picture: Timeline, x: alt.X, plot: int, space: int) -> Any:  # noqa: ANN401
+    height = (150 if plot < 400 else 190) if lane.stacked else 62
+    rows = _legend_rows(lane, plot)
+    layers = _shades(picture, x, -space, height)
+    layers.append(_bars(lane, x) if lane.stacked else _steps(lane, x))
+    if picture.marks:
+        at = [{"from": item.at} for item in picture.marks]
+        rule = alt.Chart(alt.InlineData(values=at)).mark_rule(
+            color=_INK, strokeDash=[3, 2], opacity=0.8
+        )
+        layers.append(rule.encode(x=x, y=alt.value(-space), y2=alt.value(height)))
+    layers += _legend(lane, rows)
+    return alt.layer(*layers).properties(width=plot, height=height)
+
+
+def _shades(picture: Timeline, x: alt.X, top: int, height: int) -> list[Any]:
+    """Shade the incident and each finding's window over the lane and the room above it."""
+    shades = [(_clipped(picture, item), _severity(item.severity), 0.1) for item in picture.bands]
+    if picture.incident:
+        shades.insert(0, (_within(picture.domain, picture.incident), _INK, 0.09))
+    whole = picture.domain[1] - picture.domain[0]
+    return [
+        alt.Chart(alt.InlineData(values=[window]))
+        .mark_rect(color=fill, opacity=thick)
+        .encode(x=x, x2="to:T", y=alt.value(top), y2=alt.value(height))
+        for window, fill, thick in shades
+        if window["to"] - window["from"] < _ALL * whole
+    ]
+
+
+def _value_axis(lane: Drawn) -> alt.Axis:
+    whole = not lane.stacked and all(row["value"] == int(row["value"]) for row in lane.rows)
+    return alt.Axis(
+        title=None,
+        minExtent=_LEFT,
+        maxExtent=_LEFT,
+        tickCount=4 if lane.stacked else 2,
+        tickMinStep=1 if whole and not lane.ratio else 0,
+        format=".0%" if lane.ratio else "~s" if _highest(lane) >= 1000 else "~f",
+    )
+
+
+def _highest(lane: Drawn) -> float:
+    return max((abs(row["high" if lane.stacked else "value"]) for row in lane.rows), default=0)
+
+
+def _bars(lane: Drawn, x: alt.X) -> Any:  # noqa: ANN401
+    fill = alt.Scale(
+        domain=list(range(len(lane.groups))), range=[colour for _, colour in lane.groups]
+    )
     return (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(alt.InlineData(values=list(lane.rows)))
         .mark_rect()
         .encode(
-            x=alt.X("from:T", scale=x_scale, axis=axis),
+            x=x,
             x2="to:T",
-            y=alt.Y("low:Q", axis=value, scale=alt.Scale(zero=True)),
+            y=alt.Y("low:Q", axis=_value_axis(lane), scale=alt.Scale(zero=True)),
             y2="high:Q",
-            color=alt.Color("segment:N", scale=fill, legend=None),
+            color=alt.Color("group:N", scale=fill, legend=None),
         )
     )
 
 
-def _bands(
-    windows: Sequence[tuple[str, int, int]],
-    domain: list[int],
-    x_scale: alt.Scale,
-) -> Any:  # noqa: ANN401
-    """One thin bar a labelled window, on the time axis of the picture below. None without any."""
-    rows = [
-        {
-            "name": _drawn(name),
-            "from": max(domain[0], start // _NS_PER_MS),
-            "to": min(domain[1], end // _NS_PER_MS),
-        }
-        for name, start, end in windows
-        if start // _NS_PER_MS < domain[1] and end // _NS_PER_MS > domain[0]
-    ]
-    if not rows:
-        return None
-    names = alt.Axis(title=None, minExtent=44, maxExtent=44, ticks=False, domain=False, grid=False)
+def _steps(lane: Drawn, x: alt.X) -> Any:  # noqa: ANN401
+    """Lines in steps as wide as a bin: what is drawn is what was counted, nothing between."""
+    ends: dict[str, dict[str, Any]] = {row["piece"]: row for row in lane.rows}
+    rows = [*lane.rows, *({**row, "from": row["to"]} for row in ends.values())]
+    several = list(range(len(lane.groups)))
+    stroke = alt.Scale(domain=several, range=[colour for _, colour in lane.groups])
+    dash = alt.Scale(domain=several, range=[_DASHES[index % len(_DASHES)] for index in several])
+    highest = _highest(lane)
+    scale = alt.Scale(zero=True, nice=2)
+    if highest == 0 or (lane.ratio and 0.5 < highest <= 1):
+        scale = alt.Scale(domain=[0, 1])  # nothing, or a share whose whole is near
+    y = alt.Y("value:Q", axis=_value_axis(lane), scale=scale)
     return (
         alt.Chart(alt.InlineData(values=rows))
-        .mark_bar(color=_BAND, size=4, cornerRadius=2)
+        .mark_line(interpolate="step-after", strokeWidth=1.75, strokeCap="butt")
         .encode(
-            x=alt.X("from:T", scale=x_scale, axis=None),
-            x2="to:T",
-            y=alt.Y("name:N", axis=names, sort=None),
+            x=x,
+            y=y,
+            detail="piece:N",
+            color=alt.Color("group:N", scale=stroke, legend=None),
+            strokeDash=alt.StrokeDash("group:N", scale=dash, legend=None),
         )
     )
+
+
+# --- words in the picture ------------------------------------------------------------------------
+
+
+def _legend_rows(lane: Drawn, plot: int) -> list[list[tuple[float, int, str]]]:
+    """Place the title and each line's name: rows of (pixels from the left, index, text)."""
+    title = _drawn(lane.title, int(plot // _CHARACTER))
+    rows: list[list[tuple[float, int, str]]] = [[(0.0, -1, title)]]
+    names = [_drawn(name) or "-" for name, _ in lane.groups]
+    # The page says what the colours of the stack mean, and the title what a lone line is.
+    if lane.stacked or (len(names) == 1 and names[0].lower() in {"-", *_words(title)}):
+        return rows
+    at = len(title) * _CHARACTER + 16
+    if at + sum(map(_wide, names)) > plot:
+        rows.append([])
+        at = 0.0
+    for index, text in enumerate(names):
+        size = _wide(text)
+        if at + size > plot and at > 0:
+            rows.append([])
+            at = 0.0
+        rows[-1].append((at, index, text))
+        at += size
+    return rows
+
+
+def _wide(text: str) -> float:
+    return 36 + len(text) * _CHARACTER
+
+
+def _words(title: str) -> list[str]:
+    return re.findall(r"\w+", title.lower())
+
+
+def _legend(lane: Drawn, rows: list[list[tuple[float, int, str]]]) -> list[Any]:
+    out = []
+    for line, row in enumerate(rows):
+        y = -9 - _ROW * (len(rows) - 1 - line)
+        for at, index, text in row:
+            if index >= 0:
+                sample = alt.Chart(alt.InlineData(values=[{}])).mark_rule(
+                    color=lane.groups[index][1], strokeDash=_DASHES[index], strokeWidth=2
+                )
+                out.append(
+                    sample.encode(x=alt.value(at), x2=alt.value(at + 18), y=alt.value(y - 1))
+                )
+            words = alt.Chart(alt.InlineData(values=[{}])).mark_text(
+                align="left", baseline="middle", color=_INK, fontSize=12
+            )
+            left = at + 22 if index >= 0 else at
+            out.append(words.encode(x=alt.value(left), y=alt.value(y), text=alt.value(text or "-")))
+    return out
+
+
+def _time_axis(domain: tuple[int, int], width: int) -> alt.Axis:
+    # Vega's own choice is the 12-hour clock.
+    span = domain[1] - domain[0]
+    form = next((text for most, text in _CLOCKS if span <= most), "%d %b")
+    return alt.Axis(
+        title="UTC",
+        grid=False,
+        format=form,
+        labelOverlap=True,
+        labelSeparation=10,
+        labelFlush=True,
+        tickCount=width // (80 if form == "%H:%M" else 120),
+    )
+
+
+def _no_times() -> alt.Axis:
+    return alt.Axis(title=None, grid=False, labels=False, ticks=False)
 
 
 def _config() -> dict[str, Any]:
@@ -205,6 +300,7 @@ def _config() -> dict[str, Any]:
         "aria": False,
         "background": "transparent",
         "axis": font | ink | faint | text,
+        "text": {"font": "sans-serif"},
         "view": {"stroke": None},
         "padding": 2,
     }
@@ -216,6 +312,8 @@ def _svg(chart: Any) -> str:  # noqa: ANN401 - an altair chart of any make
     svg = str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
     svg = svg.replace(_INK, "currentColor").replace("rgb(18, 52, 86)", "currentColor")
     svg = svg.replace('font-family="sans-serif"', 'font-family="inherit"')
+    # The page tells a screen reader what the picture is; its parts have no names of their own.
+    svg = re.sub(r'\s(?:role|aria-[a-z]+)="[^"]*"', "", svg)
     head = re.search(r'<svg[^>]*?width="(\d+)[^"]*"[^>]*?height="(\d+)[^"]*"[^>]*>', svg)
     if head is None:
         return svg

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import Any
 
 from analyzer.contract.types import (
     CannotSay,
@@ -31,7 +32,7 @@ from analyzer.report.blocks import (
     grid,
     grid_of,
 )
-from analyzer.report.values import cell, count, duration, percent, plural, quantity, window
+from analyzer.report.values import cell, count, duration, moment, percent, plural, quantity, window
 
 _PROBLEMS_SHOWN = 10
 
@@ -293,6 +294,7 @@ def _report(value: Report) -> list[Block]:
         ("outcome", words.tally(value.findings)),
     )
     out: list[Block] = [Heading(value.title, 1), Words(value.verdict), Facts(facts)]
+    out += _incident(value)
     for item in words.by_severity(value.findings.found):
         out += explained(item)
     out += [Heading("Segments"), *_table(value.segments)]
@@ -301,3 +303,26 @@ def _report(value: Report) -> list[Block]:
     out += cannot_say(value.findings.cannot_say) + clear(value.findings.clear)
     out += [Heading("Sources"), *_table(value.sources)]
     return [*out, *(Words(note) for note in value.notes), Words(f"analyze {value.version}")]
+
+
+def _incident(value: Report) -> list[Block]:
+    out: list[Block] = []
+    if value.incident:
+        known = value.incident
+        out += [Heading(f"Incident {window(known.window)}"), Words(known.why)]
+        beyond, rest = words.changes(known.changes.rows)
+        if beyond:
+            out.append(Facts(tuple((words.measured(row), _change(row)) for row in beyond)))
+        if rest:
+            out.append(Words(f"{plural(len(rest), 'other number')} differ no more than noise does"))
+        out += [Words(note) for note in known.changes.notes]
+    if value.marks:
+        marks = tuple(f"{moment(mark.time_ns)}  {mark.text}" for mark in value.marks)
+        out += [Heading("Marks"), Items(marks)]
+    return out
+
+
+def _change(row: dict[str, Any]) -> str:
+    unit = str(row.get("unit", ""))
+    sides = (quantity(row.get("baseline"), unit), quantity(row.get("window"), unit))
+    return f"{sides[0]} -> {sides[1]}: {words.change(row)}"

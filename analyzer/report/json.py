@@ -16,7 +16,9 @@ from analyzer.contract.types import (
     Explanation,
     Finding,
     Findings,
+    Incident,
     IngestResult,
+    Lane,
     Report,
     RequestView,
     Series,
@@ -66,8 +68,8 @@ def row(cells: dict[str, Any]) -> dict[str, Any]:
         if key in TIME_KEYS:
             told = isinstance(value, int) and not isinstance(value, bool)
             out[key.removesuffix("_ns") + "_at"] = rfc3339(value) if told else scalar(value)
-        elif key == "window":
-            out[key] = window(value)
+        elif key == "window" and isinstance(value, tuple | list):
+            out[key] = window((value[0], value[1]))
         else:
             out[key] = scalar(value)
     return out
@@ -255,8 +257,32 @@ def _report(value: Report) -> dict[str, Any]:
         slowest=[row(item) for item in value.slowest],
         sources=rows_of(value.sources),
         notes=list(value.notes),
+        incident=_incident(value.incident),
+        marks=[{"at": rfc3339(mark.time_ns), "text": mark.text} for mark in value.marks],
+        lanes=[_lane(lane) for lane in value.lanes],
+        requests_shown=[_request(view) for view in value.waterfalls],
         tool_version=value.version,
     )
+
+
+def _incident(value: Incident | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    return {
+        "window": window(value.window),
+        "why": value.why,
+        "changes": rows_of(value.changes),
+        "notes": list(value.changes.notes),
+    }
+
+
+def _lane(value: Lane) -> dict[str, Any]:
+    return {
+        "name": value.name,
+        "unit": value.unit,
+        "bin_ns": value.bin_ns,
+        "rows": [row(item) for item in value.rows],
+    }
 
 
 def _series(value: Series) -> dict[str, Any]:

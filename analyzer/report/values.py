@@ -228,6 +228,26 @@ def _number_cell(key: str, value: float | Decimal) -> str:
     return plain_number(value)
 
 
+def raw(value: Any, unit: str = "") -> str:  # noqa: ANN401 - any cell
+    """Number as JSON has it, with its unit; nothing for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return ""
+    if not math.isfinite(value):
+        return ""
+    text = f"{float(f'{value:.9g}')!r}" if isinstance(value, float) else f"{value:f}"
+    if isinstance(value, int):
+        text = str(value)
+    return text if unit in {"", "1"} else f"{text} {safe_text(unit)}"
+
+
+def raw_cell(key: str, value: Any, unit: str = "") -> str:  # noqa: ANN401 - any cell
+    """Raw value of a table's cell: its key says the unit where none is given."""
+    if key in TIME_KEYS:
+        told = isinstance(value, int) and not isinstance(value, bool)
+        return rfc3339(value) if told else ""
+    return raw(value, unit or ("ns" if key.endswith("_ns") else ""))
+
+
 def label(key: str) -> str:
     """Column's heading: the key in words, without the unit that each cell shows."""
     words = key.removesuffix("_ns").removesuffix("_ratio").removesuffix("_per_s")

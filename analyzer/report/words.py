@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analyzer.contract.types import SEVERITIES
-from analyzer.report.values import percent, plural, quantity, safe_text, window
+from analyzer.report.values import percent, plural, quantity, safe_text, significant, window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,3 +78,36 @@ def tally(value: Findings) -> str:
         parts[0] += f" ({', '.join(text.replace('criticals', 'critical') for text in worst)})"
     parts += [f"{len(value.clear):,} clear", f"{len(value.cannot_say):,} cannot say"]
     return ", ".join(parts)
+
+
+def _difference(value: float, unit: str) -> str:
+    """Difference of two values; shares differ by points, for "-59 %" could be of the share."""
+    if unit == "ratio":
+        return f"{significant(value * 100)} percentage points"
+    return quantity(float(f"{value:.3g}"), unit) if unit != "ns" else quantity(value, unit)
+
+
+def change(row: dict[str, Any]) -> str:
+    """``+2.80 s, between 2.20 and 3.40 s``: a difference and its interval."""
+    value, low, high, unit = (row.get(key) for key in ("change", "low", "high", "unit"))
+    if value is None:
+        return "known on one side only"
+    text = ("+" if value > 0 else "") + _difference(value, str(unit))
+    if low is None or high is None:
+        return f"{text}; too few values for an interval"
+    first, last = _difference(low, str(unit)), _difference(high, str(unit))
+    number, _, same = first.partition(" ")
+    return f"{text}, between {number if last.endswith(f' {same}') and same else first} and {last}"
+
+
+def changes(rows: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of a comparison that differ beyond noise, and the rest."""
+    listed = list(rows)
+    beyond = [row for row in listed if row.get("beyond_noise") is True]
+    return beyond, [row for row in listed if row.get("beyond_noise") is not True]
+
+
+def measured(row: dict[str, Any]) -> str:
+    """Name a row of a comparison: ``p95 ttft``, ``mean error rate``."""
+    told = (row.get("statistic"), row.get("metric"))
+    return safe_text(" ".join(str(part) for part in told if part)).replace("_", " ")
