@@ -141,9 +141,9 @@ def _lane(lane: Drawn, picture: Timeline, x: alt.X, plot: int, space: int) -> An
 
 def _shades(picture: Timeline, x: alt.X, top: int, height: int) -> list[Any]:
     """Shade the incident and each finding's window over the lane and the room above it."""
-    shades = [(_clipped(picture, item), _severity(item.severity), 0.1) for item in picture.bands]
+    shades = [(_clipped(picture, item), _severity(item.severity), 0.06) for item in picture.bands]
     if picture.incident:
-        shades.insert(0, (_within(picture.domain, picture.incident), _INK, 0.09))
+        shades.insert(0, (_within(picture.domain, picture.incident), _INK, 0.06))
     whole = picture.domain[1] - picture.domain[0]
     return [
         alt.Chart(alt.InlineData(values=[window]))
