@@ -9,10 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import analyzer
+from analyzer.contract.outputs import BINS_NS, GROUPS
 from analyzer.contract.types import (
+    Criterion,
     Explanation,
     Filters,
     Findings,
+    Mark,
     Report,
     RequestView,
     Status,
@@ -24,19 +27,25 @@ from analyzer.intake import hold_to, ingest
 from analyzer.questions import catalog, request
 from analyzer.questions import latency as latencies
 from analyzer.questions import report as reports
+from analyzer.questions.compare import QUESTION as COMPARED_SQL
 from analyzer.questions.compare import compare as compared
+from analyzer.questions.status import sources as sources_of
 from analyzer.questions.status import status_of
 from analyzer.questions.verdict import verdict
-from analyzer.report import html
+from analyzer.report import html, page, share
+from analyzer.report.charts import timeline_png
+from analyzer.report.timeline import timeline
 from analyzer.report.values import quantity
+from analyzer.report.words import by_severity
 from analyzer.runbook._evaluate import evaluate, outcome_of
-from analyzer.runbook._play import all_plays, play_named
+from analyzer.runbook._play import Play, all_plays, play_named
 from analyzer.runbook._verify import verify as verified
 from analyzer.store.case import open_case
 
 __all__ = [
-    "compare", "explain", "findings", "formats", "hold_to", "ingest", "latency", "report",
-    "rules", "schema", "show", "sql", "status", "verify", "write_report",
+    "compare", "explain", "findings", "formats", "groups", "hold_to", "ingest", "latency", "report",
+    "rules", "schema", "show", "sql", "status", "verify", "write_compare", "write_report",
+    "write_verify",
 ]  # fmt: skip
 
 DEFAULT_REPORT = Path("reports/incident.html")
@@ -111,6 +120,11 @@ def rules() -> frozenset[str]:
     return frozenset(all_plays())
 
 
+def groups() -> tuple[str, ...]:
+    """Keys that ``latency`` can group by."""
+    return (*GROUPS, *BINS_NS)
+
+
 def verify(
     db: str,
     rule: str | None = None,
@@ -122,19 +136,54 @@ def verify(
 
     Without a rule, those of the findings that fire in the whole case.
     """
+    plays = _to_verify(db, rule)
+    with _later(db, filters, paths) as engine:
+        return verified(plays, engine)
+
+
+def write_verify(
+    db: str,
+    path: str | Path,
+    rule: str | None = None,
+    filters: Filters | None = None,
+    *,
+    paths: Sequence[str] = (),
+    force: bool = False,
+) -> Table:
+    """Do the same, and write it as an HTML page too."""
+    _may_write(path, force=force)
+    plays = _to_verify(db, rule)
+    with _later(db, filters, paths) as engine:
+        table, sources = verified(plays, engine), sources_of(engine)
+    criteria = tuple(
+        (play.rule, Criterion(one.metric, one.op, one.value, one.unit, one.sql))
+        for play in plays
+        for one in play.front.done_when
+    )
+    asked = f"a later capture: {', '.join(paths)}" if paths else page.span(_window(filters))
+    _write(path, page.verification(table, asked, sources, criteria, analyzer.__version__))
+    return table
+
+
+def _to_verify(db: str, rule: str | None) -> list[Play]:
     if rule is not None:
-        plays = [play_named(rule)]
-    else:
-        fired = [one.rule for one in findings(db).found if one.severity != "note"]
-        plays = [play_named(name) for name in dict.fromkeys(fired)]
+        return [play_named(rule)]
+    fired = [one.rule for one in findings(db).found if one.severity != "note"]
+    return [play_named(name) for name in dict.fromkeys(fired)]
+
+
+@contextmanager
+def _later(db: str, filters: Filters | None, paths: Sequence[str]) -> Iterator[Engine]:
+    """The case itself, or one made of the later capture for as long as it is asked."""
     if not paths:
         with _engine(db, filters) as engine:
-            return verified(plays, engine)
+            yield engine
+        return
     with TemporaryDirectory(prefix="analyze-verify-") as folder:
         later = str(Path(folder) / "later.duckdb")
         ingest(later, paths)
         with _engine(later, filters) as engine:
-            return verified(plays, engine)
+            yield engine
 
 
 def compare(
@@ -145,14 +194,49 @@ def compare(
         return compared(before, after)
 
 
-def report(db: str, filters: Filters | None = None, *, title: str | None = None) -> Report:
-    """Everything the report shows, as plain values."""
+def write_compare(
+    db: str,
+    path: str | Path,
+    baseline: Filters,
+    window: Filters,
+    *,
+    baseline_db: str | None = None,
+    force: bool = False,
+) -> Table:
+    """Do the same, and write it as an HTML page too."""
+    _may_write(path, force=force)
+    with _engine(baseline_db or db, baseline) as before, _engine(db, window) as after:
+        table = compared(before, after)
+        sides = (
+            ("Before", _window(baseline), sources_of(before)),
+            ("After", _window(window), sources_of(after)),
+        )
+    sql = COMPARED_SQL.format(when="TRUE").strip()
+    _write(path, page.comparison(table, sides, sql, analyzer.__version__))
+    return table
+
+
+def _window(filters: Filters | None) -> tuple[int | None, int | None]:
+    return (filters.since_ns, filters.until_ns) if filters else (None, None)
+
+
+def report(
+    db: str,
+    filters: Filters | None = None,
+    *,
+    title: str | None = None,
+    marks: Sequence[Mark] = (),
+    share_safe: bool = False,
+) -> Report:
+    """Everything the report shows, as plain values; ``share_safe`` hashes every name in it."""
     with _engine(db, filters) as engine:
         found = _judged(engine)
         given = filters is not None and (filters.since_ns or filters.until_ns) is not None
-        return reports.build(
+        whole = reports.build(
             engine, found, title, analyzer.__version__, quantity, window_given=given
         )
+    whole = replace(whole, marks=tuple(sorted(marks, key=lambda mark: mark.time_ns)))
+    return share.safe(whole) if share_safe else whole
 
 
 def write_report(
@@ -161,18 +245,38 @@ def write_report(
     filters: Filters | None = None,
     *,
     title: str | None = None,
+    marks: Sequence[Mark] = (),
+    share_safe: bool = False,
+    png: str | Path | None = None,
     force: bool = False,
 ) -> Path:
-    """Write the HTML report. The default path is overwritten, a named one only with ``force``."""
-    target = Path(path) if path is not None else DEFAULT_REPORT
-    if path is not None and target.exists() and not force:
-        raise AnalyzerError(f"{target} exists", "--force overwrites it")
-    page = html.render(report(db, filters, title=title))
+    """Write the HTML report, and its picture into the folder ``png``.
+
+    The default path is overwritten, what has a name only with ``force``.
+    """
+    picture_path = Path(png) / "timeline.png" if png is not None else None
+    _may_write(path, force=force)
+    _may_write(picture_path, force=force)
+    whole = report(db, filters, title=title, marks=marks, share_safe=share_safe)
+    picture = timeline(whole, by_severity(whole.findings.found)) if picture_path else None
+    if picture and picture_path:
+        _write(picture_path, timeline_png(picture))
+    return _write(path if path is not None else DEFAULT_REPORT, html.render(whole))
+
+
+def _may_write(path: str | Path | None, *, force: bool) -> None:
+    """A file that someone names may be someone's work."""
+    if path is not None and Path(path).exists() and not force:
+        raise AnalyzerError(f"{path} exists", "--force overwrites it")
+
+
+def _write(path: str | Path, content: str | bytes) -> Path:
+    target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # A full disk must not leave half a report where a whole one stood.
         draft = target.with_name(f".{target.name}.draft")
-        draft.write_text(page, encoding="utf-8")
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
         draft.replace(target)
     except OSError as error:
         raise AnalyzerError(

@@ -212,8 +212,15 @@ def test_report_overwrites_its_own_path_only(calls):
     assert "Wrote" in done.stdout
     assert "1.50 kB" in done.stdout
     args, named = calls.seen["write_report"]
-    assert args == ("analyze.duckdb", "reports/incident.html")
-    assert named == {"filters": Filters(), "title": "T", "force": True}
+    assert args == ("analyze.duckdb", None)
+    assert named == {
+        "filters": Filters(),
+        "title": "T",
+        "marks": (),
+        "share_safe": False,
+        "png": None,
+        "force": False,
+    }
     run("report", "-o", "mine.html")
     assert calls.seen["write_report"][0][1] == "mine.html"
     assert calls.seen["write_report"][1]["force"] is False

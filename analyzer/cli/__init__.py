@@ -34,9 +34,21 @@ Reads logs and traces of LLM serving. Nothing leaves this machine.
   analyze findings              found, clear and cannot say, counted apart
   analyze explain RULE          one finding: evidence, action, done when
   analyze report                write reports/incident.html
+  analyze verify                is it fixed? asked of a later window or capture
+  analyze compare               before and after: what changed beyond noise
 
 Look inside:  status  show  sql  schema  formats
-Help:         analyze COMMAND --help
+Help:         analyze COMMAND --help     Tab completion: analyze completion
+"""
+
+
+_EPILOG = """\
+\b
+Example:
+  analyze ingest logs/
+  analyze findings
+
+Exit codes: 0 done, 1 a gate failed, 2 could not do it, 3 a bug.
 """
 
 
@@ -125,7 +137,7 @@ def _report_bug() -> None:
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 a gate that was asked for failed, 2 could not do it, 3 a bug.",
+    epilog=_EPILOG,
 )
 @click.option(
     "--db", metavar="FILE", help=f"The case's database (default {DEFAULT_DB}), also after COMMAND."

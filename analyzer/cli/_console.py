@@ -65,13 +65,14 @@ def error(message: str, hint: str | None = None) -> None:
 
 
 def width() -> int:
-    """Columns of the terminal; 80 where there is none."""
+    """Columns of the terminal, or what ``COLUMNS`` says; 80 where there is none."""
     return shutil.get_terminal_size((80, 24)).columns
 
 
 def color() -> bool:
     """Whether to colour results: on a terminal, unless ``NO_COLOR`` is set to anything."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    dumb = os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not dumb and not os.environ.get("NO_COLOR")
 
 
 def progress() -> Callable[[str, int, int], None] | None:

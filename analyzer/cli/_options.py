@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import UTC, datetime
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +14,7 @@ import click
 from analyzer.cli import DEFAULT_DB, _console
 from analyzer.contract.types import Filters
 from analyzer.report.formats import FORMATS, render
+from analyzer.report.values import safe_text, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +135,57 @@ def filter_options(command: Command) -> Command:
     for option in added:
         out = option(out)
     return out
+
+
+class MarkAt(click.ParamType["tuple[int, str]"]):
+    """``TIME TEXT``: a moment the user knows of, and what happened then."""
+
+    name = "mark"
+
+    def convert(
+        self,
+        value: str | tuple[int, str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[int, str]:
+        """Take the time from the front; what is left is the text."""
+        if isinstance(value, tuple):
+            return value
+        match = _TIME.match(value.strip())
+        text = value.strip()[match.end() :] if match else ""
+        # A clock that is left over had no zone; it must not become the text of a mark at midnight.
+        if not match or not text[:1].isspace() or re.match(r"\s+\d\d:\d\d", text):
+            example = "2026-09-17T14:10:00Z roll-out of v2"
+            self.fail(
+                f"{value!r} is no mark; write time, zone and text, as {example!r}",
+                param,
+                ctx,
+            )
+        return Moment().convert(match[0], param, ctx), text.strip()
+
+
+def output_options(command: Command) -> Command:
+    """Add ``-o`` and ``--force`` to a command whose answer can be a page."""
+    command = click.option("--force", is_flag=True, help="Overwrite the file named by -o.")(command)
+    text = "Write the answer as an HTML page too."
+    return click.option("-o", "--output", metavar="FILE.html", help=text)(command)
+
+
+def wrote(path: str | Path, form: str) -> None:
+    """Say what was written; on stderr where stdout is for a program."""
+    file = Path(path)
+    text = f"Wrote {file} ({size(file.stat().st_size)}, opens without a network)"
+    if form == "table":
+        _console.out(f"\n{safe_text(text)}\n")
+    else:
+        _console.note(text)
+
+
+def next_step(form: str, db: str, *words: str) -> None:
+    """Name the command that people run next."""
+    if form == "table":
+        case = () if db == DEFAULT_DB else ("--db", db)
+        _console.out(f"\nNext: {safe_text(shlex.join(('analyze', *case, *words)))}\n")
 
 
 def example(*lines: str) -> str:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from analyzer.cli._options import Window, db_option, example, format_option, show
+from analyzer.cli._options import (
+    Window,
+    db_option,
+    example,
+    format_option,
+    output_options,
+    show,
+    wrote,
+)
 from analyzer.contract.types import Filters
 
 
@@ -12,7 +20,7 @@ from analyzer.contract.types import Filters
     "compare",
     epilog=example(
         "analyze compare --baseline 2026-09-10..2026-09-11 --window 2026-09-17..2026-09-18",
-        "analyze compare --baseline-db before.duckdb",
+        "analyze compare --baseline-db before.duckdb -o changes.html",
     ),
 )
 @click.option("--baseline", metavar="A..B", type=Window(), help="The window before.")
@@ -20,6 +28,7 @@ from analyzer.contract.types import Filters
 @click.option("--baseline-db", metavar="FILE", help="The case before, instead of a window.")
 @click.option("--model", metavar="NAME", help="Only this model.")
 @click.option("--route", metavar="NAME", help="Only this route.")
+@output_options
 @format_option
 @db_option
 def command(
@@ -29,12 +38,14 @@ def command(
     baseline_db: str | None,
     model: str | None,
     route: str | None,
+    output: str | None,
+    force: bool,
     form: str,
     db: str,
 ) -> None:
     """Compare every metric of two windows or two cases: what changed beyond noise.
 
-    Intervals are 95 % bootstraps of the difference.
+    Intervals are 95 % bootstraps of the difference. -f json and csv give every row.
     """
     from analyzer import api
 
@@ -44,4 +55,9 @@ def command(
         Filters(since_ns=since, until_ns=until, model=model, route=route)
         for since, until in (baseline or (None, None), window or (None, None))
     )
-    show(api.compare(db, before, after, baseline_db=baseline_db), form)
+    if output is None:
+        show(api.compare(db, before, after, baseline_db=baseline_db), form)
+        return
+    table = api.write_compare(db, output, before, after, baseline_db=baseline_db, force=force)
+    show(table, form)
+    wrote(output, form)

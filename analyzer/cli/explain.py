@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from analyzer.cli import _complete
 from analyzer.cli._options import db_option, example, filter_options, format_option, show
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         "analyze explain queue.admission-limit",
     ),
 )
-@click.argument("rule", metavar="RULE")
+@click.argument("rule", metavar="RULE", shell_complete=_complete.rules)
 @filter_options
 @format_option
 @db_option

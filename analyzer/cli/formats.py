@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from analyzer.cli import _complete
 from analyzer.cli._options import example, format_option, show
 
 
@@ -14,7 +15,7 @@ from analyzer.cli._options import example, format_option, show
         "analyze formats native_stream",
     ),
 )
-@click.argument("name", metavar="[NAME]", required=False)
+@click.argument("name", metavar="[NAME]", required=False, shell_complete=_complete.readers)
 @format_option
 def command(*, name: str | None, form: str) -> None:
     """List the formats that can be read, or tell about one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from analyzer.cli import _console
+from analyzer.cli import _complete, _console
 from analyzer.cli._options import db_option, example, format_option, show
 
 
@@ -16,7 +16,12 @@ from analyzer.cli._options import db_option, example, format_option, show
     ),
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("--reader", metavar="NAME", help="Read every file with this reader.")
+@click.option(
+    "--reader",
+    metavar="NAME",
+    shell_complete=_complete.readers,
+    help="Read every file with this reader.",
+)
 @click.option("--deployment", metavar="FILE", help="What the model runs on (JSON or TOML).")
 @click.option("--prices", metavar="FILE", help="Prices (JSON or TOML).")
 @click.option("--zone", metavar="ZONE", help="Zone of times that name none, as Europe/Berlin.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from analyzer.cli import _complete
 from analyzer.cli._options import db_option, example, filter_options, format_option, show
 
 if TYPE_CHECKING:
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
         "analyze latency --slowest 20 --since 2026-09-17",
     ),
 )
-@click.option("--by", metavar="KEY,...", default="", help="Group: model, route, hour, ...")
+@click.option(
+    "--by",
+    metavar="KEY,...",
+    default="",
+    shell_complete=_complete.groups,
+    help="Group: model, route, hour, ...",
+)
 @click.option("--slowest", metavar="N", type=click.IntRange(min=0), default=0, help="Slowest N.")
 @click.option("--slo", metavar="GOAL", multiple=True, help="An objective, as 'ttft<=2s'.")
 @filter_options

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from analyzer.cli import _console
-from analyzer.cli._options import db_option, example, filter_options, show
+from analyzer.cli._options import MarkAt, db_option, example, filter_options, show
+from analyzer.contract.types import Mark
 from analyzer.report.formats import FORMATS
 from analyzer.report.values import size
 
@@ -23,11 +24,26 @@ DEFAULT_PATH = "reports/incident.html"
     epilog=example(
         "analyze report",
         'analyze report -o tuesday.html --title "Slow first tokens, Tuesday"',
+        'analyze report --mark "2026-09-17T14:10:00Z roll-out of v2" --share-safe',
         "analyze report -f md",
     ),
 )
 @click.option("-o", "--output", metavar="FILE", help=f"Where to write (default {DEFAULT_PATH}).")
 @click.option("--title", metavar="TEXT", help="Title of the report.")
+@click.option(
+    "--mark",
+    "marks",
+    metavar='"TIME TEXT"',
+    type=MarkAt(),
+    multiple=True,
+    help="A moment to mark on the timeline, as a roll-out; repeatable.",
+)
+@click.option(
+    "--share-safe",
+    is_flag=True,
+    help="Hash ids, sessions, users, hosts, routes, files and tags; models and rules stay.",
+)
+@click.option("--png", metavar="DIR", help="Write the timeline as DIR/timeline.png too.")
 @click.option("--force", is_flag=True, help="Overwrite the file named by -o.")
 @click.option(
     "-f",
@@ -42,6 +58,9 @@ def command(
     *,
     output: str | None,
     title: str | None,
+    marks: tuple[tuple[int, str], ...],
+    share_safe: bool,
+    png: str | None,
     force: bool,
     form: str | None,
     filters: Filters,
@@ -50,19 +69,25 @@ def command(
     """Write the incident report: one HTML file that needs no network."""
     from analyzer import api
 
-    if form and output:
-        raise click.UsageError("-f prints to the terminal and -o writes HTML: give one of them")
+    known = tuple(Mark(*mark) for mark in marks)
+    if form and (output or png):
+        raise click.UsageError("-f prints to the terminal, -o and --png write files: give one")
     if form:
-        show(api.report(db, filters, title=title), form)
+        show(api.report(db, filters, title=title, marks=known, share_safe=share_safe), form)
         return
-    # The default path belongs to the tool; a path the user names may be someone's work.
     path = Path(
         api.write_report(
             db,
-            output or DEFAULT_PATH,
+            output,
             filters=filters,
             title=title,
-            force=force or output is None,
+            marks=known,
+            share_safe=share_safe,
+            png=png,
+            force=force,
         )
     )
     _console.out(f"Wrote {path} ({size(path.stat().st_size)}, opens without a network)\n")
+    picture = Path(png) / "timeline.png" if png else None
+    if picture and picture.exists():
+        _console.out(f"Wrote {picture} ({size(picture.stat().st_size)})\n")

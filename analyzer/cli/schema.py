@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from analyzer.cli import _complete
 from analyzer.cli._options import example, format_option, show
 
 
@@ -14,7 +15,7 @@ from analyzer.cli._options import example, format_option, show
         "analyze schema request -f md",
     ),
 )
-@click.argument("name", metavar="[TABLE]", required=False)
+@click.argument("name", metavar="[TABLE]", required=False, shell_complete=_complete.tables)
 @format_option
 def command(*, name: str | None, form: str) -> None:
     """List tables and columns with type, unit and meaning."""

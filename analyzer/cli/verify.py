@@ -6,8 +6,20 @@ import sys
 
 import click
 
-from analyzer.cli._options import Window, db_option, example, format_option, show
+from analyzer.cli import _complete
+from analyzer.cli._options import (
+    Window,
+    db_option,
+    example,
+    format_option,
+    next_step,
+    output_options,
+    show,
+    wrote,
+)
 from analyzer.contract.types import Filters
+from analyzer.report.answers import unmet
+from analyzer.report.values import rfc3339
 
 
 @click.command(
@@ -17,11 +29,20 @@ from analyzer.contract.types import Filters
         "analyze verify queue.admission-limit logs-after-the-fix/",
     ),
 )
-@click.argument("words", metavar="[RULE] [PATH...]", nargs=-1)
+@click.argument("words", metavar="[RULE] [PATH...]", nargs=-1, shell_complete=_complete.rules)
 @click.option("--window", metavar="A..B", type=Window(), help="A later window of this case.")
+@output_options
 @format_option
 @db_option
-def command(*, words: tuple[str, ...], window: tuple[int, int] | None, form: str, db: str) -> None:
+def command(
+    *,
+    words: tuple[str, ...],
+    window: tuple[int, int] | None,
+    output: str | None,
+    force: bool,
+    form: str,
+    db: str,
+) -> None:
     """Hold each finding's done-when to a later window, or to logs captured later.
 
     The first word is a RULE if it names one; without, every finding that fires is held to.
@@ -34,7 +55,20 @@ def command(*, words: tuple[str, ...], window: tuple[int, int] | None, form: str
     if bool(paths) == bool(window):
         raise click.UsageError("give a later --window A..B, or PATH... of a later capture")
     filters = Filters(since_ns=window[0], until_ns=window[1]) if window else None
-    table = api.verify(db, rule, filters, paths=paths)
+    if output is None:
+        table = api.verify(db, rule, filters, paths=paths)
+    else:
+        table = api.write_verify(db, output, rule, filters, paths=paths, force=force)
     show(table, form)
+    if output is not None:
+        wrote(output, form)
+    rule_left = unmet(table)
+    if rule_left:
+        next_step(form, db, "explain", rule_left)
+    elif paths:
+        next_step(form, "later.duckdb", "ingest", *paths)
+    elif window:
+        since, until = map(rfc3339, window)
+        next_step(form, db, "findings", "--since", since, "--until", until)
     if any(row["outcome"] != "met" for row in table.rows):
         sys.exit(1)

@@ -187,7 +187,7 @@ class Series:
 class Lane:
     """One lane of the timeline: points on the shared time axis, already aggregated into bins.
 
-    ``rows`` have ``start_ns`` (the bin), ``group`` (the line of the lane) and ``value`` in ``unit``.
+    ``rows`` have ``start_ns`` (the bin), ``group`` (a line of the lane) and ``value`` in ``unit``.
     """
 
     name: str

@@ -29,7 +29,7 @@ _METRICS = (
     ("error_rate", "ratio"), ("requests_per_minute", "requests"),
 )  # fmt: skip
 _ONLY_MEAN = ("error_rate", "cache_read_share", "requests_per_minute")
-_SQL = """
+QUESTION = """
 WITH chosen AS (SELECT * FROM resolve_request WHERE {when})
 SELECT m.metric, m.value_ns AS value, m.request_key
 FROM latency_metric AS m JOIN chosen AS c ON m.request_key = c.request_key
@@ -81,7 +81,7 @@ def _compared(before: dict[str, pl.Series], after: dict[str, pl.Series]) -> Tabl
 
 def _samples(engine: Engine, when: str) -> dict[str, pl.Series]:
     """Metric -> its values, in the order of the requests."""
-    rows = engine.rows(_SQL.format(when=when))
+    rows = engine.rows(QUESTION.format(when=when))
     frame = pl.DataFrame(
         [(row["metric"], row["value"]) for row in rows],
         schema={"metric": pl.String, "value": pl.Float64},

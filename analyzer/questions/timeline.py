@@ -60,7 +60,8 @@ def lanes(engine: Engine, bin_ns: int) -> tuple[Lane, ...]:
     bin_of = f"r.start_ns - r.start_ns % {bin_ns}"
     load = engine.rows(
         f"SELECT {bin_of} AS start_ns, 'requests' AS \"group\", CAST(count(*) AS DOUBLE) AS value "
-        f"FROM resolve_request AS r WHERE r.start_ns IS NOT NULL GROUP BY {bin_of} ORDER BY start_ns"
+        f"FROM resolve_request AS r WHERE r.start_ns IS NOT NULL GROUP BY {bin_of} "
+        "ORDER BY start_ns"
     )
     failed = "r.status >= 400 OR r.error IS NOT NULL"
     errors = engine.rows(

@@ -306,6 +306,15 @@ def _config() -> dict[str, Any]:
     }
 
 
+def timeline_png(picture: Timeline, *, width: int = 900) -> bytes:
+    """Draw the same for a chat or a slide: dark ink on white, two pixels a point."""
+    svg = timeline_svg(picture, width=width).replace("currentColor", "#1b1f24")
+    svg = svg.replace('font-family="inherit"', 'font-family="sans-serif"')
+    ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    svg = re.sub(r"<svg[^>]*>", lambda head: head[0] + ground, svg, count=1)
+    return bytes(vl_convert.svg_to_png(svg, scale=2))
+
+
 def _svg(chart: Any) -> str:  # noqa: ANN401 - an altair chart of any make
     """Draw without a network or a clock, and let the page decide the ink and the width."""
     spec = json.dumps(chart.to_dict(validate=False), sort_keys=True)

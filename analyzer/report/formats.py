@@ -18,8 +18,8 @@ from analyzer.contract.types import (
     Table,
 )
 from analyzer.report import json, markdown, text
+from analyzer.report.answers import blocks
 from analyzer.report.blocks import keys_of
-from analyzer.report.document import blocks
 from analyzer.report.values import safe_text
 
 FORMATS = ("table", "json", "csv", "md")

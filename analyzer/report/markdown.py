@@ -33,6 +33,9 @@ def render(blocks: Iterable[Block]) -> str:
 
 def _plain(text: str) -> str:
     escaped = _MARKUP.sub(r"\\\1", safe_text(text))
+    # At its start a paragraph could become a list, a rule or the line below a heading.
+    escaped = re.sub(r"^(\s*)([-+=])", r"\1\\\2", escaped)
+    escaped = re.sub(r"^(\s*\d{1,9})([.)])", r"\1\\\2", escaped)
     # Nothing is fetched for a bare address either: without its colon it is no link.
     return re.sub(r"(?i)\b(https?|ftp|mailto)\\?:", r"\1&#58;", escaped)
 

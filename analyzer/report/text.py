@@ -33,7 +33,20 @@ _ROOM = 24
 _LEADERS = 2
 """Most columns that are repeated in each part of a split table."""
 
-_COLOURS = {"critical": "31;1", "warning": "33;1", "note": "36;1"}
+_PROSE = 100
+"""Sentences are not wrapped wider, whatever the terminal; tables take all there is."""
+
+_LONGEST_NAME, _LONGEST_TEXT = 300, 2_000
+"""Characters shown of one cell: an id of a megabyte must not push the rest off the screen."""
+
+_COLOURS = {
+    "critical": "31;1",
+    "warning": "33;1",
+    "note": "36;1",
+    "NOT MET": "31;1",
+    "CANNOT SAY": "33;1",
+    "MET": "32;1",
+}
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -45,26 +58,45 @@ def render(blocks: Iterable[Block], *, width: int = 80, color: bool = False) -> 
             out.append("")
         lines = _lines(block, max(width, 40))
         if color and isinstance(block, Found):
-            lines[0] = _painted(lines[0], block.severity)
+            lines[0] = _painted(lines[0], block.severity, block.severity.upper())
+        if color and isinstance(block, Grid) and block.header[:1] == ("outcome",):
+            lines = [_outcome_painted(line) for line in lines]
         out += lines
     return "\n".join(line.rstrip() for line in out).strip("\n") + "\n"
 
 
-def _painted(line: str, severity: str) -> str:
-    code = _COLOURS.get(severity)
-    word = severity.upper()
+def _painted(line: str, name: str, word: str) -> str:
+    code = _COLOURS.get(name)
     return line.replace(word, f"\x1b[{code}m{word}\x1b[0m", 1) if code else line
+
+
+def _outcome_painted(line: str) -> str:
+    word = next((name for name in _COLOURS if name.isupper() and line.startswith(f"{name} ")), "")
+    return _painted(line, word, word) if word else line
 
 
 def _wrap(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:
     return textwrap.wrap(
-        safe_text(text),
-        width,
+        safe_text(_shortened(text)),
+        min(width, _PROSE + cells(first)),
         initial_indent=first,
         subsequent_indent=first if rest is None else rest,
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+def _shortened(text: str) -> str:
+    """Text without the middle of a name, or the end of a sentence, that is out of all measure."""
+    if len(text) <= _LONGEST_NAME:
+        return text
+    if " " not in text:
+        half = _LONGEST_NAME // 2
+        return f"{text[:half]}…{text[-half:]}"
+    if len(text) <= _LONGEST_TEXT and max(map(len, text.split(" "))) <= _LONGEST_NAME:
+        return text
+    short = " ".join(_shortened(word) for word in text[: 10 * _LONGEST_TEXT].split(" "))
+    return short if len(short) <= _LONGEST_TEXT else f"{short[:_LONGEST_TEXT]}…"
 
 
 @singledispatch
@@ -114,7 +146,7 @@ def _code(block: Code, width: int) -> list[str]:
 @_lines.register(Found)
 def _found(block: Found, width: int) -> list[str]:
     mark = safe_text(block.severity).upper().ljust(8)
-    out = [f"{mark}{_GAP}{safe_text(block.rule)}"]
+    out = [f"{mark}{_GAP}{_shortened(safe_text(block.rule))}"]
     for text in (block.title, *block.details):
         out += _wrap(text, width, " " * 10)
     return out
@@ -150,6 +182,12 @@ def _cut(text: str, width: int) -> str:
 
 @_lines.register(Grid)
 def _grid(block: Grid, width: int) -> list[str]:
+    block = Grid(
+        header=tuple(map(_shortened, block.header)),
+        rows=tuple(tuple(map(_shortened, row)) for row in block.rows),
+        right=block.right,
+        keep=block.keep,
+    )
     widths = [
         max(cells(name), *(cells(row[index]) for row in block.rows))
         for index, name in enumerate(block.header)

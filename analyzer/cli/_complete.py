@@ -1,0 +1,60 @@
+"""What the Tab key offers: slow imports happen when it is pressed, and a failure offers nothing."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import click
+
+    Offer = list[str]
+
+
+def _begin(names: Iterable[str], typed: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(typed))
+
+
+def rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Ids of rules; a path that follows is the shell's own business."""
+    del ctx, param
+    with suppress(Exception):
+        from analyzer import api
+
+        return _begin(api.rules(), incomplete)
+    return []
+
+
+def readers(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Names of readers."""
+    del ctx, param
+    with suppress(Exception):
+        from analyzer import api
+
+        return _begin((row["name"] for row in api.formats().rows), incomplete)
+    return []
+
+
+def tables(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Names of tables and analyses."""
+    del ctx, param
+    with suppress(Exception):
+        from analyzer import api
+
+        return _begin({row["table"] for row in api.schema().rows}, incomplete)
+    return []
+
+
+def groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Keys of ``--by``; the last of a list is completed."""
+    del ctx, param
+    with suppress(Exception):
+        from analyzer import api
+
+        before, comma, typed = incomplete.rpartition(",")
+        taken = before.split(",")
+        names = _begin((name for name in api.groups() if name not in taken), typed)
+        return [f"{before}{comma}{name}" for name in names]
+    return []
