@@ -217,8 +217,8 @@ def grow(reader, path, data, cut, whole, folder):
 # -- vLLM spans -----------------------------------------------------------------------------------
 
 SPAN = (
-    '{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"llm_request","startTimeUnixNano":"1000",'
-    '"endTimeUnixNano":"1000001000","attributes":[{"key":"gen_ai.latency.e2e","value":'
+    '{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"llm_request","startTimeUnixNano":"1770000000000001000",'
+    '"endTimeUnixNano":"1770000001000001000","attributes":[{"key":"gen_ai.latency.e2e","value":'
     '{"doubleValue":1.0}},{"key":"gen_ai.latency.time_in_queue","value":{"doubleValue":QUEUE}},'
     '{"key":"gen_ai.latency.time_in_model_prefill","value":{"doubleValue":0.25}}]}]}]}]}\n'
 )

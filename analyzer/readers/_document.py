@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from analyzer.readers._file import Head, InputFile
+from analyzer.readers._file import BOM, Head, InputFile
 
 MAX_BYTES = 64 * 1024 * 1024
 _scan = json.JSONDecoder().raw_decode
@@ -17,6 +17,7 @@ _scan = json.JSONDecoder().raw_decode
 
 def parse(data: bytes) -> Any:  # noqa: ANN401 - foreign document
     """JSON, else TOML; ``ValueError`` says what is wrong with it."""
+    data = data.removeprefix(BOM)
     if data.lstrip()[:1] in (b"{", b"["):
         try:
             return msgspec.json.decode(data)
@@ -30,6 +31,9 @@ def parse(data: bytes) -> Any:  # noqa: ANN401 - foreign document
         return tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         msg = f"neither JSON nor TOML: {error}"
+        raise ValueError(msg) from None
+    except RecursionError:
+        msg = "TOML nested too deeply"
         raise ValueError(msg) from None
 
 

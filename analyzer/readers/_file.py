@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, chain
 from pathlib import Path
 
 import zstandard
@@ -14,6 +15,7 @@ import zstandard
 HEAD_BYTES = 64 * 1024
 BLOCK_BYTES = 8 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
+BOM = b"\xef\xbb\xbf"
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -31,7 +33,7 @@ class Head:
     @cached_property
     def lines(self) -> list[bytes]:
         """Non-blank lines; a last line that the head cuts off is left out."""
-        lines = self.data.split(b"\n")
+        lines = self.data.removeprefix(BOM).split(b"\n")
         if not self.whole and len(lines) > 1:
             lines = lines[:-1]
         return [line.strip() for line in lines if line.strip()]
@@ -46,6 +48,22 @@ class Lines:
     offset: int
     unterminated: bool
     """The last line has no newline: the file ends in it and may still grow."""
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Offset of each line."""
+        sizes = (len(line) + 1 for line in self.lines)
+        return list(accumulate(sizes, initial=self.offset))[:-1]
+
+    @cached_property
+    def end(self) -> int:
+        """Offset of what follows the block."""
+        return self.offset + sum(map(len, self.lines)) + len(self.lines) - self.unterminated
+
+    @property
+    def last_record(self) -> int:
+        """Number of the last line."""
+        return self.first_record + len(self.lines) - 1
 
 
 class InputFile:
@@ -160,12 +178,44 @@ class InputFile:
             total += len(block)
         return digest.hexdigest(), total, prefixes
 
+    def has_long_line(self) -> bool:
+        """Whether the first line is longer than :meth:`lines` gives in one piece."""
+        seen = 0
+        for block in self.blocks():
+            end = block.find(b"\n")
+            seen += len(block) if end < 0 else end
+            if end >= 0 or seen > MAX_LINE_BYTES:
+                break
+        return seen > MAX_LINE_BYTES
+
+    def _from_line(self, size: int, offset: int) -> tuple[int, Iterator[bytes]]:
+        """The place at or after ``offset`` where a line begins, and the blocks from there.
+
+        A byte order mark is no part of a line. A line that was read before it had its newline was
+        counted then: blanks and a newline that came later are no other line.
+        """
+        blocks = self.blocks(size, max(0, offset - 1))
+        begin = b""
+        for block in blocks:
+            begin += block
+            if len(begin) > len(BOM) and begin[1:].strip(b" \t\r"):
+                break
+        if offset == 0:
+            data = begin.removeprefix(BOM)
+            return len(begin) - len(data), chain([data], blocks)
+        data = begin[1:]
+        line, newline, after = data.partition(b"\n")
+        if begin[:1] != b"\n" and not line.strip():
+            return offset + len(line + newline), chain([after], blocks)
+        return offset, chain([data], blocks)
+
     def lines(
         self, size: int = BLOCK_BYTES, offset: int = 0, records_before: int = 0
     ) -> Iterator[Lines]:
         """Blocks of whole lines, without their newlines. A line of over 64 MiB is cut there."""
         rest, record = b"", records_before + 1
-        for block in self.blocks(size, offset):
+        offset, blocks = self._from_line(size, offset)
+        for block in blocks:
             data = rest + block if rest else block
             end = data.rfind(b"\n") + 1
             if not end:

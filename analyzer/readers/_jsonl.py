@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from analyzer.contract.types import Batch, Problem, Resume
-from analyzer.readers._file import Head, InputFile
+from analyzer.readers._file import BOM, Head, InputFile
 from analyzer.readers._reader import Claim, Options
-from analyzer.readers._rows import excerpt, tables_of
+from analyzer.readers._rows import believed, excerpt, tables_of
+from analyzer.readers._times import NO_TIME, time_to_ns
 
 _decode = msgspec.json.Decoder().decode
-_BOM = b"\xef\xbb\xbf"
+_T = TypeVar("_T")
+_NO_MONEY = "an amount of money that is none"
 
 
 @dataclass
@@ -29,8 +32,25 @@ class Sink:
     assumed: set[str] = field(default_factory=set)
 
     def add(self, table: str, record: int, **columns: Any) -> None:  # noqa: ANN401
-        """One row; columns that are None may be given, they are stored as NULL."""
+        """One row; None is stored as NULL, and so is what cannot be, which is a problem."""
+        if strange := believed(columns):
+            self.problems.append(Problem(record, strange))
         self.rows.setdefault(table, []).append({"record": record, **columns})
+
+    def time(self, record: int, name: str, value: object) -> int | None:
+        """A time the record may leave out; a problem where it is given and is none."""
+        ns = time_to_ns(value)
+        if ns is None and value is not None:
+            self.problems.append(Problem(record, f"{name!r} {NO_TIME}"))
+        return ns
+
+    def batch(self, records: int, resume: Resume | None = None) -> Batch:
+        """What the store gets; a record that is neither ignored nor a problem was used."""
+        used = records - self.ignored.total() - len({problem.record for problem in self.problems})
+        return Batch(
+            tables_of(**self.rows), records, used, dict(self.ignored), tuple(self.problems),
+            tuple(sorted(self.assumed)), resume,
+        )  # fmt: skip
 
 
 class Skip(Exception):
@@ -46,7 +66,7 @@ def objects(head: Head, limit: int = 50) -> list[dict[str, Any]]:
     found = []
     for line in head.lines[:limit]:
         try:
-            value = _decode(line.removeprefix(_BOM))
+            value = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if isinstance(value, dict):
@@ -83,17 +103,16 @@ def read_jsonl(
     offset, before = (resume.offset, resume.records) if resume else (0, 0)
     for block in file.lines(offset=offset, records_before=before):
         sink = Sink()
-        used = 0
-        place = block.offset
         tail: int | None = None
-        for record, line in enumerate(block.lines, block.first_record):
+        for record, (line, place) in enumerate(
+            zip(block.lines, block.starts, strict=True), block.first_record
+        ):
             text = line.strip()
             try:
                 if not text:
                     sink.ignored["blank line"] += 1
                     continue
                 take(object_of(text), record, sink)
-                used += 1
                 tail = place if block.unterminated else None
             except Skip as skip:
                 sink.ignored[str(skip)] += 1
@@ -102,22 +121,19 @@ def read_jsonl(
                 tail = place if cut else None
                 reason = f"cut off: the file ends inside it ({bad})" if cut else str(bad)
                 sink.problems.append(Problem(record, reason, excerpt(text), place))
-            finally:
-                place += len(line) + 1
-        records = len(block.lines)
+        last = block.last_record
         # A last line without its newline is read again once the file has grown.
-        done = block.first_record - 1 + records - (tail is not None)
-        end = tail if tail is not None else place - block.unterminated
-        provisional = (block.first_record + records - 1,) if tail is not None else ()
-        yield Batch(
-            tables_of(**sink.rows),
-            records,
-            used,
-            dict(sink.ignored),
-            tuple(sink.problems),
-            tuple(sorted(sink.assumed)),
-            Resume(end, done, provisional),
-        )
+        resume = Resume(block.end, last) if tail is None else Resume(tail, last - 1, (last,))
+        yield sink.batch(len(block.lines), resume)
+
+
+def converted(value: Any, kind: type[_T]) -> _T:  # noqa: ANN401 - foreign JSON
+    """The value as one of our native types, or :class:`Bad`, which does not quote it."""
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        reason = re.sub(r"(['\"]).*\1", "…", str(error), flags=re.DOTALL)
+        raise Bad(f"not a {kind.__name__}: {reason}") from None
 
 
 def usd(value: str | float | None) -> Decimal | None:
@@ -128,16 +144,16 @@ def usd(value: str | float | None) -> Decimal | None:
         amount = Decimal(str(value))
         exact = amount.quantize(Decimal("1e-9"))
     except InvalidOperation:
-        raise Bad(f"{value!r} is no amount of money") from None
+        raise Bad(_NO_MONEY) from None
     if not amount.is_finite() or abs(exact) >= Decimal("1e9"):
-        raise Bad(f"{value!r} is no amount of money")
+        raise Bad(_NO_MONEY)
     return exact
 
 
 def object_of(text: bytes) -> dict[str, Any]:
     """The JSON object of one line, or :class:`Bad`."""
     try:
-        value = _decode(text.removeprefix(_BOM))
+        value = _decode(text.removeprefix(BOM))
     except msgspec.DecodeError as error:
         raise Bad(f"not valid JSON: {error}") from None
     except UnicodeDecodeError:

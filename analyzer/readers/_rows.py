@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
 from analyzer.contract.tables import TABLES
+from analyzer.readers._times import DURATIONS, TIMES
 
-_JSON_STRING = re.compile(r'"((?:[^"\\]|\\.)*)("?)(\s*:)?')
-_WORD = re.compile(r"[^\s{}\[\]():,;=|<>\"'/-]+")
+COUNTS = range(2**53 + 1)
+"""Tokens, characters and whatever else is counted: what a JSON number holds exactly."""
 EXCERPT_CHARS = 160
+_MOST_FLOAT = 1e18
+_MOMENTS = ("start_ns", "time_ns", "valid_from_ns")
+# A key, which alone is shown; else a string, whole or up to the cut; else a word.
+_TOKEN = re.compile(
+    r"""([{,]\s*"[A-Za-z_][A-Za-z0-9_.-]{0,39}"(?=\s*:))"""
+    r"""|"(?:[^"\\]|\\.)*"?|[^\s{}\[\]():,;=|<>"'/-]+""",
+    re.DOTALL,
+)
+_NUMBER = re.compile(r"\d[\d.eE+]*")
 
 
 def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -32,6 +43,32 @@ def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
+def believed(row: MutableMapping[str, Any]) -> str:
+    """Empties the columns that tell what cannot be, and says which; makes text storable."""
+    strange = []
+    wall = row.get("clock", "wall") == "wall"
+    for name, value in row.items():
+        kind = type(value)
+        if kind is str:
+            if not value.isascii():
+                row[name] = clean(value)
+        elif kind is int:
+            if value not in _bounds(name, wall):
+                strange.append(name)
+        elif kind is float and not 0 <= value < _MOST_FLOAT:
+            strange.append(name)
+    for name in strange:
+        row[name] = None
+    return f"{', '.join(strange)}: beyond any request, not read" if strange else ""
+
+
+@cache
+def _bounds(name: str, wall: bool) -> range:  # noqa: FBT001 - a key of the cache
+    if name in _MOMENTS and wall:
+        return TIMES
+    return DURATIONS if name.endswith("_ns") else COUNTS
+
+
 def tables_of(**rows: Sequence[Mapping[str, Any]]) -> dict[str, pa.Table]:
     """Several tables at once; empty ones are left out."""
     return {name: table_of(name, some) for name, some in rows.items() if some}
@@ -42,22 +79,23 @@ def excerpt(record: bytes | str) -> str:
 
     Log content may hold prompts and secrets, and problems are shown and exported.
     """
-    text = record.decode("utf-8", "replace") if isinstance(record, bytes) else record
-    text = text[: 4 * EXCERPT_CHARS]
-    if text.lstrip().startswith(("{", "[")):
-        safe = _JSON_STRING.sub(
-            lambda m: f'"{m[1]}"{m[3]}' if m[3] and len(m[1]) <= 40 else _cut(m[1]) + (m[3] or ""),
-            text,
-        )
-        safe = re.sub(r"(?<![\w(\"])-?\d[\d.eE+-]*", "#", safe)
-    else:
-        safe = _WORD.sub(lambda m: _cut(m[0]), text)
+    begin = record[: 4 * EXCERPT_CHARS]
+    text = begin.decode("utf-8", "replace") if isinstance(begin, bytes) else begin
+    safe = _TOKEN.sub(_masked, text)
     safe = "".join(char if char.isprintable() else "\ufffd" for char in safe)
     return safe if len(safe) <= EXCERPT_CHARS else safe[:EXCERPT_CHARS] + "…"
 
 
-def _cut(text: str) -> str:
-    return f"…({len(text)} chars)"
+def _masked(token: re.Match[str]) -> str:
+    if token[1]:
+        return token[1]
+    text = token[0].strip('"')
+    return "#" if _NUMBER.fullmatch(text) else f"…({len(text)} chars)"
+
+
+def clean(text: str) -> str:
+    """JSON can escape half a surrogate pair, which no column can hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def text_or_none(value: Any) -> str | None:  # noqa: ANN401 - foreign JSON
@@ -66,19 +104,16 @@ def text_or_none(value: Any) -> str | None:  # noqa: ANN401 - foreign JSON
         return None
     if isinstance(value, (int, float)):
         return str(value)
-    if not isinstance(value, str) or not value:
-        return None
-    # JSON can escape half a surrogate pair, which no column can hold.
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    return clean(value) if isinstance(value, str) and value else None
 
 
 def int_or_none(value: Any) -> int | None:  # noqa: ANN401 - foreign JSON
-    """A whole number that fits int64, else not told."""
+    """A whole number, else not told; whether it can be is :func:`believed`'s to say."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and -(2**63) <= value < 2**63 else None
+    return value if isinstance(value, int) else None
 
 
 def first(values: Iterable[Any]) -> Any:  # noqa: ANN401

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -14,10 +15,12 @@ import pyarrow.json as pj
 from analyzer.contract.tables import CHUNK_KINDS
 from analyzer.contract.types import Problem
 from analyzer.readers._file import Lines
-from analyzer.readers._rows import excerpt, int_or_none, text_or_none
-from analyzer.readers._times import time_to_ns
+from analyzer.readers._rows import COUNTS, excerpt, int_or_none, text_or_none
+from analyzer.readers._times import NO_TIME, TIMES, time_to_ns
 
 EVENTS = ("send", "headers", "chunk", "emit", "done", "error", "tick")
+MANY = ("chunk", "emit", "tick")
+"""Events that have no more fields than the columns."""
 COLUMNS = {
     "record": pl.Int64,
     "ts_ns": pl.Int64,
@@ -28,6 +31,7 @@ COLUMNS = {
     "tokens": pl.Int64,
     "attempt": pl.Int64,
     "index": pl.Int64,
+    "client": pl.String,
 }
 _FIELDS: list[tuple[str, pa.DataType]] = [
     ("request_id", pa.string()),
@@ -37,11 +41,17 @@ _FIELDS: list[tuple[str, pa.DataType]] = [
     ("tokens", pa.int64()),
     ("attempt", pa.int64()),
     ("index", pa.int64()),
+    ("client", pa.string()),
 ]
 # Scale 9 makes the unscaled integer the nanoseconds: no float ever touches a time stamp.
 _UNIX = pa.schema([("ts", pa.decimal128(28, 9)), *_FIELDS])
 _RFC3339 = pa.schema([("ts", pa.string()), *_FIELDS])
-_FEW_LINES = 16
+# One chunk is far shorter than what is counted elsewhere, so that a block's sum fits int64.
+_BOUNDS = {
+    "ts_ns": TIMES, "chars": range(2**32), "tokens": range(2**32), "attempt": COUNTS,
+    "index": COUNTS,
+}  # fmt: skip
+_FEW_LINES = 64
 _SHORT_LINE, _DEEPEST = 400, 200
 
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
@@ -49,16 +59,22 @@ _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
 @dataclass
 class Parsed:
-    """Events of one block in line order, and the lines that are none."""
+    """Events of one block in line order, and the lines that are none.
+
+    ``objects``: the whole object of each event that may have rare fields (send, done, ...).
+    """
 
     events: pl.DataFrame
+    objects: dict[int, dict[str, Any]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     blank: int = 0
 
-    def decode(self, lines: list[bytes], record: int, block: Lines) -> dict[str, Any]:
-        """The whole object of one line (send, done, ...), for its many rare fields."""
-        value: dict[str, Any] = _decode(lines[record - block.first_record])
-        return value
+    def problem(self, record: int, reason: str, block: Lines) -> None:
+        """A line that cannot be read."""
+        index = record - block.first_record
+        self.problems.append(
+            Problem(record, reason, excerpt(block.lines[index]), block.starts[index])
+        )
 
 
 def parse_lines(block: Lines) -> Parsed:
@@ -74,7 +90,21 @@ def parse_lines(block: Lines) -> Parsed:
     _split(lines, records, block, parsed, frames)
     if frames:
         parsed.events = pl.concat(frames)
+    _decode_objects(block, parsed)
     return parsed
+
+
+def _decode_objects(block: Lines, parsed: Parsed) -> None:
+    few = parsed.events.filter(~pl.col("event").is_in(MANY))["record"]
+    for record in few:
+        value = _object(block.lines[record - block.first_record])
+        if isinstance(value, str):  # Arrow passes over what a field we do not know holds
+            parsed.problem(record, value, block)
+        else:
+            parsed.objects[record] = value
+    if len(parsed.objects) < len(few):
+        bad = [problem.record for problem in parsed.problems]
+        parsed.events = parsed.events.filter(~pl.col("record").is_in(bad))
 
 
 def _split(
@@ -101,7 +131,11 @@ def _arrow(lines: list[bytes], records: list[int]) -> pl.DataFrame | None:
     """All lines at once, or None if any of them is not a good event."""
     if not all(map(_safe_for_arrow, lines)):
         return None
-    data = pa.py_buffer(b"\n".join(lines))
+    data = b"\n".join(lines)
+    try:
+        data.decode()  # Arrow takes any bytes for text, and Polars dies of them
+    except UnicodeDecodeError:
+        return None
     for schema in (_UNIX, _RFC3339):
         try:
             table = pj.read_json(
@@ -135,18 +169,23 @@ def _checked(table: pa.Table, records: list[int]) -> pl.DataFrame | None:
         ts_ns = ns.dt.epoch("ns")
     else:
         ts_ns = stamp.to_physical().cast(pl.Int64, strict=False)
-    frame = frame.with_columns(ts_ns=ts_ns, record=pl.Series(records, dtype=pl.Int64))
+    frame = frame.with_columns(
+        ts_ns=ts_ns,
+        record=pl.Series(records, dtype=pl.Int64),
+        kind=pl.when(pl.col("event") == "chunk").then("kind"),
+    )
     good = (
         frame.select(
             (
                 pl.col("ts_ns").is_not_null()
                 & pl.col("event").is_in(EVENTS)
                 & (pl.col("request_id").is_not_null() | (pl.col("event") == "tick"))
-                & (
-                    pl.col("event").ne("chunk")
-                    | pl.col("kind").is_in(CHUNK_KINDS, nulls_equal=False).fill_null(value=True)
-                )
+                & pl.col("kind").is_in(CHUNK_KINDS, nulls_equal=False).fill_null(value=True)
             ).all()
+            & pl.all_horizontal(
+                pl.col(name).is_between(bound[0], bound[-1]).all()
+                for name, bound in _BOUNDS.items()
+            )
         )
     ).item()
     return frame.select(list(COLUMNS)) if good else None
@@ -159,41 +198,49 @@ def _one_by_one(
     for line, record in zip(lines, records, strict=True):
         row = _row(line)
         if isinstance(row, str):
-            place = block.offset + sum(
-                len(one) + 1 for one in block.lines[: record - block.first_record]
-            )
-            parsed.problems.append(Problem(record, row, excerpt(line), place))
+            parsed.problem(record, row, block)
         else:
             rows.append({"record": record, **row})
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
-def _row(line: bytes) -> dict[str, Any] | str:
-    """One event, or what is wrong with it."""
+def _object(line: bytes) -> dict[str, Any] | str:
+    """The object of one line, or what is wrong with it."""
     try:
         value = _decode(line)
-    except msgspec.DecodeError as error:
-        return f"not valid JSON: {error}"
-    except UnicodeDecodeError:
-        return "not valid UTF-8"
     except RecursionError:
         return "JSON nested too deeply"
-    if not isinstance(value, dict):
-        return "a JSON value, but no object"
+    except (msgspec.DecodeError, ValueError, ArithmeticError) as error:
+        try:  # Python writes NaN, which Arrow lets pass
+            value = json.loads(line.decode(), parse_float=Decimal)
+        except (ValueError, ArithmeticError, RecursionError):
+            quoting = isinstance(error, ArithmeticError)
+            return f"not valid JSON: {'a number beyond all bounds' if quoting else error}"
+    return value if isinstance(value, dict) else "a JSON value, but no object"
+
+
+def _row(line: bytes) -> dict[str, Any] | str:
+    """One event, or what is wrong with it."""
+    value = _object(line)
+    if isinstance(value, str):
+        return value
     event, request_id = value.get("event"), text_or_none(value.get("request_id"))
     if event not in EVENTS:
         return f"'event' is none of {', '.join(EVENTS)}"
     if request_id is None and event != "tick":
         return f"a {event} event without 'request_id'"
     ts_ns = time_to_ns(value.get("ts"))
-    if ts_ns is None or abs(ts_ns) >= 2**63:
-        return "'ts' is neither RFC 3339 nor Unix seconds"
-    kind = value.get("kind")
-    if event == "chunk" and kind is not None and kind not in CHUNK_KINDS:
+    if ts_ns is None:
+        return f"'ts' {NO_TIME}"
+    kind = value.get("kind") if event == "chunk" else None
+    if kind is not None and kind not in CHUNK_KINDS:
         return f"'kind' is none of {', '.join(CHUNK_KINDS)}"
     counts = {}
     for name in ("chars", "tokens", "attempt", "index"):
         counts[name] = int_or_none(value.get(name))
         if counts[name] is None and value.get(name) is not None:
             return f"{name!r} is no whole number"
-    return {"ts_ns": ts_ns, "request_id": request_id, "event": event, "kind": kind, **counts}
+        if counts[name] is not None and counts[name] not in _BOUNDS[name]:
+            return f"{name!r} is beyond any request"
+    told = {"ts_ns": ts_ns, "request_id": request_id, "event": event, "kind": kind}
+    return told | counts | {"client": text_or_none(value.get("client"))}

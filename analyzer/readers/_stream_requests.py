@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, NewType
 
 import polars as pl
 
-from analyzer.readers._rows import int_or_none, text_or_none
-from analyzer.readers._times import seconds_to_ns, time_to_ns
+from analyzer.contract.types import Problem
+from analyzer.readers._rows import believed, clean, int_or_none, text_or_none
+from analyzer.readers._times import DURATIONS, NO_TIME, seconds_to_ns, time_to_ns
 from analyzer.readers._usage import token_buckets
 
 Key = NewType("Key", str)
@@ -19,9 +21,12 @@ _SEND_TEXT = (
     "response_format", "schema_hash", "payload_hash",
 )  # fmt: skip
 _SEND_INT = ("turn", "tools_count", "tools_chars", "system_chars", "prefix_block_tokens")
+_SEPARATOR = "\x1f"
+_PAST = 1_000
+_ROWS = 20_000
 
 
-@dataclass
+@dataclass(slots=True)
 class OpenRequest:
     """What is known so far. Times are ns since the epoch, on the clock of the log."""
 
@@ -87,11 +92,28 @@ class OpenRequest:
         return row
 
 
+_DEFAULTS = {
+    one.name: None if one.default is MISSING else one.default for one in fields(OpenRequest)
+}
+
+
+def _memory(one: OpenRequest) -> dict[str, Any]:
+    """What differs from a fresh request: hundreds of thousands may be open."""
+    values = ((name, getattr(one, name)) for name in _DEFAULTS)
+    return {name: value for name, value in values if value != _DEFAULTS[name]}
+
+
 def _since(later: int | None, earlier: int | None) -> int | None:
-    # A clock that was set back inside one request gives no duration.
-    return (
-        later - earlier if later is not None and earlier is not None and later >= earlier else None
-    )
+    # A clock that was set anew inside one request gives no duration.
+    if later is None or earlier is None or later - earlier not in DURATIONS:
+        return None
+    return later - earlier
+
+
+def _parts(key: Key) -> tuple[str, str]:
+    """Base (side and request id) and number of a key; an id may hold the separator."""
+    base, _, number = key.rpartition(_SEPARATOR)
+    return base, number
 
 
 class OpenRequests:
@@ -100,7 +122,13 @@ class OpenRequests:
     def __init__(self) -> None:
         self._open: dict[Key, OpenRequest] = {}
         self._sends: dict[str, int] = {}
-        self._ended: list[Key] = []
+        self._attempts: dict[str, int] = {}
+        """Base and attempt -> which send of the base that was."""
+        self._ended: dict[Key, None] = {}
+        # The last requests that ended: their rows are written, so a chunk logged late changes
+        # nothing any more. It must not become a request of its own.
+        self._past: dict[Key, None] = {}
+        self._problems: list[Problem] = []
         self._closed: list[dict[str, Any]] = []
         self._blocks: list[dict[str, Any]] = []
         self._tags: list[dict[str, Any]] = []
@@ -113,20 +141,25 @@ class OpenRequests:
         """Continue with the requests that were open where the file ended last time."""
         requests = cls()
         if state:
-            names = {one.name for one in fields(OpenRequest)}
-            for key, value in state["open"].items():
-                known = {name: v for name, v in value.items() if name in names}
-                requests._open[Key(key)] = OpenRequest(**known)
+            requests._open = {Key(key): OpenRequest(**one) for key, one in state["open"].items()}
+            requests._past = {Key(key): None for key in state.get("past", ())}
             requests._sends = dict(state["sends"])
+            requests._attempts = dict(state["attempts"])
             requests._saw_done = state["saw_done"]
         return requests
 
     def state(self) -> dict[str, Any]:
         """JSON-able memory of the open requests."""
-        ids = {one.request_id for one in self._open.values()}
+        bases = {_parts(key)[0] for keys in (self._open, self._past) for key in keys}
         return {
-            "open": {key: asdict(one) for key, one in self._open.items()},
-            "sends": {k: n for k, n in self._sends.items() if k.split("\x1f")[1] in ids},
+            "open": {key: _memory(one) for key, one in self._open.items()},
+            "past": list(self._past),
+            "sends": {base: self._sends[base] for base in bases if base in self._sends},
+            "attempts": {
+                tried: nth
+                for tried, nth in self._attempts.items()
+                if _parts(Key(tried))[0] in bases
+            },
             "saw_done": self._saw_done,
         }
 
@@ -134,21 +167,27 @@ class OpenRequests:
         """Records of the requests whose rows may still change."""
         return tuple(one.record for one in self._open.values())
 
-    def finish(self) -> list[dict[str, Any]]:
-        """Rows of the requests that are still open at the end of the file."""
-        # A log that never writes 'done' ends a request with its last chunk.
-        rows = [one.row(trust_last_chunk=not self._saw_done) for one in self._open.values()]
-        self._open.clear()
-        return rows
+    def finish(self) -> Iterator[list[dict[str, Any]]]:
+        """Rows of the requests that are still open at the end of the file, some at a time."""
+        still_open = list(self._open.values())
+        for start in range(0, len(still_open), _ROWS):
+            # A log that never writes 'done' ends a request with its last chunk.
+            yield [
+                one.row(trust_last_chunk=not self._saw_done)
+                for one in still_open[start : start + _ROWS]
+            ]
 
     # -- a block --------------------------------------------------------------------------------
 
-    def assign(self, events: pl.DataFrame) -> pl.DataFrame:
-        """Adds ``key``: a send starts a new request, even if its id was used before."""
+    def assign(self, events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+        """Adds ``key``: a send starts a new request, even if its id was used before.
+
+        Events of a request that has ended are left out, and counted.
+        """
         if events.is_empty():
-            return events.with_columns(key=pl.lit(None, dtype=pl.String))
+            return events.with_columns(key=pl.lit(None, dtype=pl.String)), 0
         side = pl.when(pl.col("event") == "emit").then(pl.lit("engine")).otherwise(pl.lit("client"))
-        base = pl.concat_str(side, pl.col("request_id"), separator="\x1f")
+        base = pl.concat_str(side, pl.col("request_id"), separator=_SEPARATOR)
         sent = pl.col("event") == "send"
         events = events.with_columns(base=base).with_columns(
             nth=sent.cast(pl.Int64).cum_sum().over("base")
@@ -158,24 +197,62 @@ class OpenRequests:
         offset = pl.col("base").replace_strict(
             list(earlier), list(earlier.values()), default=0, return_dtype=pl.Int64
         )
+        events = self._by_attempt(events.with_columns(nth=pl.col("nth") + offset))
         events = events.with_columns(
-            key=pl.concat_str("base", (pl.col("nth") + offset).cast(pl.String), separator="\x1f")
+            key=pl.concat_str("base", pl.col("nth").cast(pl.String), separator=_SEPARATOR)
         )
         for base_id, count in heads.iter_rows():
             self._sends[base_id] = self._sends.get(base_id, 0) + count
-        return events
+        timely = self._timely(events)
+        return timely, events.height - timely.height
+
+    def _by_attempt(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Events that tell their attempt belong to its send, even if a later one was made since."""
+        if events["attempt"].null_count() == events.height:
+            return events
+        told = events.with_columns(
+            tried=pl.concat_str("base", pl.col("attempt").cast(pl.String), separator=_SEPARATOR)
+        ).with_columns(
+            of_send=pl.when(pl.col("event") == "send")
+            .then(pl.col("nth"))
+            .forward_fill()
+            .over("tried")
+        )
+        before = pl.col("tried").replace_strict(
+            list(self._attempts), list(self._attempts.values()), default=None, return_dtype=pl.Int64
+        )
+        sends = told.filter((pl.col("event") == "send") & pl.col("tried").is_not_null())
+        nth = pl.when(pl.col("tried").is_not_null()).then(
+            pl.coalesce("of_send", before if self._attempts else pl.lit(None), "nth")
+        )
+        told = told.with_columns(nth=nth.otherwise(pl.col("nth"))).drop("tried", "of_send")
+        self._attempts |= dict(sends.select("tried", "nth").iter_rows())
+        return told
+
+    def _timely(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Without the events of requests that ended before: in this block, or in an earlier one."""
+        ended = events.filter(pl.col("event").is_in(["done", "error"]))
+        ends = dict(ended.group_by("key").agg(pl.col("record").min()).iter_rows())
+        ends |= dict.fromkeys(self._past, 0)
+        if not ends:
+            return events
+        end = pl.col("key").replace_strict(
+            list(ends), list(ends.values()), default=None, return_dtype=pl.Int64
+        )
+        return events.filter((pl.col("record") > end).not_().fill_null(value=True))
 
     def take(self, key: Key, event: str, ts_ns: int, record: int, value: dict[str, Any]) -> None:
         """One send, headers, done or error event."""
         one = self._get(key, ts_ns, record)
-        facts = one.facts
+        facts: dict[str, Any] = {}
         if event == "send":
             # A log whose lines are out of order can tell a chunk before its send.
             one.start_ns, one.sent = ts_ns, True
-            self._take_send(one, value)
+            one.attempt = int_or_none(value.get("attempt"))
+            facts = self._send_facts(one, record, value)
         if event in ("done", "error"):
             one.end_ns = ts_ns
-            self._ended.append(key)
+            self._ended[key] = None
             self._saw_done = True
         for name in ("response_id", "finish_reason", "service_tier"):
             if (text := text_or_none(value.get(name))) is not None:
@@ -186,38 +263,45 @@ class OpenRequests:
             facts["error"] = text_or_none(value.get("error")) or "error"
         if (wait := seconds_to_ns(value.get("retry_after_s"))) is not None:
             facts["retry_after_ns"] = wait
-        if "usage" in value and (buckets := token_buckets(_plain(value["usage"]))):
+        if buckets := token_buckets(value.get("usage")):
             facts.update(buckets, usage_final=event == "done")
+        if strange := believed(facts):
+            self._problems.append(Problem(record, strange))
+        one.facts |= facts
 
-    def _take_send(self, one: OpenRequest, value: dict[str, Any]) -> None:
-        facts = one.facts
-        facts.update({n: text_or_none(value[n]) for n in _SEND_TEXT if n in value})
-        facts.update({n: int_or_none(value[n]) for n in _SEND_INT if n in value})
-        one.attempt = int_or_none(value.get("attempt"))
+    def _send_facts(self, one: OpenRequest, record: int, value: dict[str, Any]) -> dict[str, Any]:
+        self._take_lists(one, value)
+        facts: dict[str, Any] = {n: text_or_none(value[n]) for n in _SEND_TEXT if n in value}
+        facts |= {n: int_or_none(value[n]) for n in _SEND_INT if n in value}
         for ours, theirs in (("streamed", "stream"), ("is_sidechain", "is_sidechain")):
             if isinstance(value.get(theirs), bool):
                 facts[ours] = value[theirs]
         facts["max_output_tokens"] = int_or_none(value.get("max_tokens"))
         scheduled = time_to_ns(value.get("scheduled_at"))
+        if scheduled is None and value.get("scheduled_at") is not None:
+            self._problems.append(Problem(record, f"'scheduled_at' {NO_TIME}"))
         if scheduled is not None and scheduled <= one.start_ns:
             facts["hold_ns"] = one.start_ns - scheduled
+        return facts
+
+    def _take_lists(self, one: OpenRequest, value: dict[str, Any]) -> None:
         hashes = value.get("prefix_hashes")
         if isinstance(hashes, list):
             self._blocks += [
-                {"record": one.record, "block_index": i, "prefix_hash": str(block)}
+                {"record": one.record, "block_index": i, "prefix_hash": clean(str(block))}
                 for i, block in enumerate(hashes)
             ]
         tags = value.get("tags")
         if isinstance(tags, dict):
             self._tags += [
-                {"record": one.record, "name": str(n), "value": text_or_none(v)}
+                {"record": one.record, "name": clean(n), "value": text_or_none(v)}
                 for n, v in tags.items()
             ]
 
     def _get(self, key: Key, ts_ns: int, record: int) -> OpenRequest:
         one = self._open.get(key)
         if one is None:
-            side, request_id, _ = key.split("\x1f")
+            side, _, request_id = _parts(key)[0].partition(_SEPARATOR)
             one = OpenRequest(record, request_id, side, ts_ns, sent=False)
             self._open[key] = one
         return one
@@ -235,6 +319,8 @@ class OpenRequests:
         heads = []
         for row in sums.iter_rows(named=True):
             one = self._get(Key(row["key"]), row["first_ns"], row["record"])
+            if row["record"] < one.record:  # the other events of a block are taken before these
+                one.record, one.start_ns = row["record"], row["first_ns"]
             heads.append((row["key"], one.record, one.start_ns, one.next_index))
             _add(one, row)
         schema = {
@@ -252,13 +338,17 @@ class OpenRequests:
 
     def closed(self) -> list[dict[str, Any]]:
         """Rows of the requests that ended in this block."""
-        rows = [
-            self._open.pop(key).row(trust_last_chunk=True)
-            for key in dict.fromkeys(self._ended)
-            if key in self._open
-        ]
-        self._ended.clear()
+        rows = [self._open.pop(key).row(trust_last_chunk=True) for key in self._ended]
+        self._past |= self._ended
+        for key in list(self._past)[:-_PAST]:
+            del self._past[key]
+        self._ended = {}
         return rows
+
+    def problems(self) -> list[Problem]:
+        """Events of this block that told what cannot be; their other fields were read."""
+        found, self._problems = self._problems, []
+        return found
 
     def blocks(self) -> list[dict[str, Any]]:
         """Prompt-block rows told in this block."""
@@ -290,7 +380,10 @@ def _sums() -> list[pl.Expr]:
         ts.max().alias("last_chunk_ns"),
         carries.sum().cast(pl.Int64).alias("chunks"),
         pl.len().cast(pl.Int64).alias("all_chunks"),
-        pl.col("chars").filter(carries).sum().alias("chars"),
+        # The sum of nothing told is not told.
+        pl.when(pl.col("chars").filter(carries).count() > 0)
+        .then(pl.col("chars").filter(carries).sum())
+        .alias("chars"),
         pl.col("chars").filter(carries).first().alias("first_chars"),
         pl.col("tokens").filter(carries).first().alias("first_tokens"),
     ]
@@ -305,14 +398,7 @@ def _add(one: OpenRequest, row: dict[str, Any]) -> None:
     for name in ("last_token_ns", "last_chunk_ns"):
         if row[name] is not None:
             setattr(one, name, max(row[name], getattr(one, name) or row[name]))
-    if row["chunks"]:
-        one.chars = (one.chars or 0) + (row["chars"] or 0)
+    if row["chars"] is not None:
+        one.chars = (one.chars or 0) + row["chars"]
     one.chunks += row["chunks"]
     one.next_index += row["all_chunks"]
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - foreign JSON
-    """Decimals (which keep time stamps exact) are plain numbers inside a usage object."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return float(value) if type(value).__name__ == "Decimal" else value

@@ -8,6 +8,11 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 NS = 1_000_000_000
+TIMES = range(631_152_000 * NS, 7_258_118_400 * NS)
+"""Every moment a log can tell: from 1990 up to 2200."""
+DURATIONS = range(320_000_000 * NS)
+"""Up to ten years. Bounds keep the sums of all analyses within int64."""
+NO_TIME = "is neither RFC 3339 nor Unix seconds, or no time from 1990 to 2199"
 _INT64 = 2**63
 
 _RFC3339 = re.compile(
@@ -16,12 +21,15 @@ _RFC3339 = re.compile(
 
 
 def seconds_to_ns(value: float | str | Decimal | None) -> int | None:
-    """Seconds, as a number or its text, to nanoseconds; None where it is no number that fits."""
+    """Seconds, as a number or its text, to nanoseconds; None where it is no number.
+
+    What is beyond int64 becomes its first number beyond, which no column takes.
+    """
     return _to_ns(value, NS)
 
 
 def ms_to_ns(value: float | str | Decimal | None) -> int | None:
-    """Milliseconds to nanoseconds; None where it is no number that fits."""
+    """Milliseconds to nanoseconds, as :func:`seconds_to_ns`."""
     return _to_ns(value, 1_000_000)
 
 
@@ -33,12 +41,21 @@ def _to_ns(value: float | str | Decimal | None, unit_ns: int) -> int | None:
         exact = Decimal(str(value)) * unit_ns
     except (ArithmeticError, ValueError):
         return None
-    fits = exact.is_finite() and abs(exact) < _INT64 - 1
-    return int(exact.to_integral_value()) if fits else None
+    if exact.is_nan():
+        return None
+    return int(exact.to_integral_value()) if abs(exact) < _INT64 - 1 else _INT64
 
 
 def time_to_ns(value: object, zone: str | None = None) -> int | None:
-    """RFC 3339 text or Unix seconds to nanoseconds; a text without an offset is in ``zone``."""
+    """RFC 3339 text or Unix seconds to nanoseconds; a text without an offset is in ``zone``.
+
+    None where it is no time, or none of :data:`TIMES`.
+    """
+    ns = _time_to_ns(value, zone)
+    return ns if ns is not None and ns in TIMES else None
+
+
+def _time_to_ns(value: object, zone: str | None) -> int | None:
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return seconds_to_ns(value)
     if not isinstance(value, str):
@@ -57,8 +74,7 @@ def time_to_ns(value: object, zone: str | None = None) -> int | None:
         return None
     delta = whole - datetime(1970, 1, 1, tzinfo=UTC)
     digits = (fraction or "").ljust(9, "0")[:9]
-    ns = (delta.days * 86_400 + delta.seconds + leap) * NS + int(digits)
-    return ns if abs(ns) < _INT64 else None
+    return (delta.days * 86_400 + delta.seconds + leap) * NS + int(digits)
 
 
 def _zone(offset: str | None, zone: str | None) -> tzinfo:

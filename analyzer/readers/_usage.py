@@ -6,6 +6,7 @@ A bucket the vendor does not tell is None, never 0.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 BUCKETS = (
@@ -17,6 +18,10 @@ BUCKETS = (
     "output_visible_tokens",
     "output_reasoning_tokens",
 )
+
+
+_ANTHROPIC = {"cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation"}
+"""Keys that only Anthropic's usage has; newer ones share a key with OpenAI's responses."""
 
 
 def token_buckets(usage: Any) -> dict[str, Any]:  # noqa: ANN401 - foreign JSON
@@ -33,7 +38,9 @@ def token_buckets(usage: Any) -> dict[str, Any]:  # noqa: ANN401 - foreign JSON
         return _bedrock(usage)
     if "prompt_tokens" in usage or "completion_tokens" in usage:
         return _openai(usage, "prompt_tokens", "completion_tokens")
-    if "input_tokens_details" in usage or "output_tokens_details" in usage:
+    made = usage.get("output_tokens_details")
+    anthropic = _ANTHROPIC & usage.keys() or (isinstance(made, dict) and "thinking_tokens" in made)
+    if not anthropic and ("input_tokens_details" in usage or made is not None):
         return _openai(usage, "input_tokens", "output_tokens")
     if "input_tokens" in usage or "output_tokens" in usage:
         return _anthropic(usage)
@@ -48,9 +55,11 @@ def _count(holder: Any, *names: str) -> int | None:  # noqa: ANN401
         value = holder.get(name)
         if isinstance(value, bool):
             continue
+        if isinstance(value, Decimal):  # which keeps the time stamps of its line exact
+            value = float(value)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, int) and 0 <= value < 2**63:
+        if isinstance(value, int) and value >= 0:
             return value
     return None
 

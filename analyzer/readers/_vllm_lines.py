@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from analyzer.readers._rows import COUNTS
+from analyzer.readers._times import TIMES
+
 HOT = ("stats", "hits", "size", "preemption", "abort")
 ACCESS, ENGINE, FOREIGN, BLANK, TEXT = (
     "access line", "engine line without numbers", "banner or foreign line", "blank line",
@@ -90,13 +93,17 @@ def values_of(messages: pl.DataFrame) -> pl.DataFrame:
     for column, (name, unit, divisor) in _PAIRS.items():
         told = pl.col("message").str.extract(f"(?:^|, ){name}: {_NUMBER}{unit}{_END}")
         present = pl.col("message").str.contains(f"(?:^|, ){name}:")
-        good = good & (~present | told.is_not_null())
+        value = _cast(told, divisor)
+        # An engine that has nothing to tell yet writes nan, which is no count and no mistake.
+        sound = value.is_between(0, COUNTS[-1]) | (divisor != 0) & told.is_in(["nan", "inf"])
+        good = good & (~present | sound.fill_null(value=False))
         if column in _REQUIRED:
             good = good & told.is_not_null()
-        columns.append(_cast(told, divisor).alias(column))
+        columns.append(value.alias(column))
     hits = pl.col("message").str.extract(r"GPU: (\d+(?:\.\d+)?)%(?:,|\.?$)")
     size = pl.col("message").str.extract(r"KV cache size: ([\d,]+) tokens(?:\W|$)")
     size = size.str.replace_all(",", "").cast(pl.Int64, strict=False)
+    size = pl.when(size <= COUNTS[-1]).then(size)
     rate = pl.when(stats).then(pl.col("prefix_hit_ratio")).otherwise(_cast(hits, 100))
     names = [name for name in _PAIRS if name != "prefix_hit_ratio"]
     return (
@@ -140,5 +147,8 @@ def times_of(messages: pl.DataFrame, years: pl.Series, zone: str) -> pl.DataFram
         .otherwise(naive.dt.epoch("us") - seconds * 1_000_000)
     )
     fraction = pl.col("fraction").str.pad_end(9, "0").cast(pl.Int64).fill_null(0)
-    fits = naive.dt.year().is_between(1970, 2261)  # what int64 nanoseconds can hold
-    return messages.with_columns(time_ns=pl.when(fits).then(us * 1000 + fraction))
+    # Years first: int64 nanoseconds would not hold all of them.
+    fits = naive.dt.year().is_between(1989, 2200)
+    frame = messages.with_columns(time_ns=pl.when(fits).then(us * 1000 + fraction))
+    real = pl.col("time_ns").is_between(TIMES[0], TIMES[-1])
+    return frame.with_columns(time_ns=pl.when(real).then("time_ns"))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from analyzer.contract.native import BillingRecord
 from analyzer.contract.types import Batch
 from analyzer.readers._file import Head, InputFile
-from analyzer.readers._jsonl import Bad, Sink, keys_claim, read_jsonl, usd
+from analyzer.readers._jsonl import Bad, Sink, converted, keys_claim, read_jsonl, usd
 from analyzer.readers._reader import Claim, Options, Reader
-from analyzer.readers._times import time_to_ns
+from analyzer.readers._times import NO_TIME, time_to_ns
 from analyzer.readers._usage import token_buckets
 
 _SAME = (
@@ -26,13 +24,11 @@ def probe(head: Head) -> Claim:
 
 
 def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
-    try:
-        one = msgspec.convert(value, BillingRecord, strict=False)
-    except msgspec.ValidationError as error:
-        raise Bad(f"not a billing record: {error}") from None
-    start, end = time_to_ns(one.accepted_at), time_to_ns(one.finished_at)
+    one = converted(value, BillingRecord)
+    start = time_to_ns(one.accepted_at)
     if start is None:
-        raise Bad("'accepted_at' is neither RFC 3339 nor Unix seconds")
+        raise Bad(f"'accepted_at' {NO_TIME}")
+    end, cost = sink.time(record, "finished_at", one.finished_at), usd(one.cost_usd)
     sink.add(
         "request",
         record,
@@ -44,7 +40,7 @@ def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
         timing="stamps",
         e2e_ns=end - start if end is not None and end >= start else None,
         usage_final=True,
-        reported_cost_usd=usd(one.cost_usd),
+        reported_cost_usd=cost,
     )
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from analyzer.contract.native import Deployment
 from analyzer.contract.types import Batch, Problem
 from analyzer.readers._document import parse, read_all, small_document
 from analyzer.readers._file import Head, InputFile
+from analyzer.readers._jsonl import Sink, converted
 from analyzer.readers._reader import Claim, Options, Reader
-from analyzer.readers._rows import tables_of
 
 _KNOWN = set(Deployment.__struct_fields__)
 _TELLING = _KNOWN - {"name", "model"}
@@ -33,17 +31,18 @@ def probe(head: Head) -> Claim:
 def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 - reader contract
     """One ``deployment`` row."""
     try:
-        one = msgspec.convert(parse(read_all(file)), Deployment, strict=False)
-    except (ValueError, msgspec.ValidationError) as error:
-        yield Batch(records=1, problems=(Problem(1, f"not a deployment file: {error}"),))
+        one = converted(parse(read_all(file)), Deployment)
+    except ValueError as error:
+        yield Batch(records=1, problems=(Problem(1, str(error)),))
         return
     row = {
-        "record": 1,
         **{name: getattr(one, name) for name in _KNOWN if not name.endswith("_gb_s")},
         "memory_bandwidth_bytes_per_s": _bytes(one.memory_bandwidth_gb_s),
         "cpu_memory_bandwidth_bytes_per_s": _bytes(one.cpu_memory_bandwidth_gb_s),
     }
-    yield Batch(tables_of(deployment=[row]), records=1, used=1)
+    sink = Sink()
+    sink.add("deployment", 1, **row)
+    yield sink.batch(1)
 
 
 def _bytes(gigabytes: float | None) -> float | None:

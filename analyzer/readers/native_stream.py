@@ -17,7 +17,7 @@ from analyzer.readers._file import Head, InputFile, Lines
 from analyzer.readers._jsonl import objects
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import tables_of
-from analyzer.readers._stream_lines import EVENTS, parse_lines
+from analyzer.readers._stream_lines import EVENTS, MANY, parse_lines
 from analyzer.readers._stream_requests import Key, OpenRequests
 
 _NEEDED = {"ts", "event"}
@@ -44,19 +44,16 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
     for block in file.lines(offset=offset, records_before=before):
         batch, good = _read_block(block, requests)
         yield batch
-        size = sum(map(len, block.lines)) + len(block.lines) - block.unterminated
         if good:
-            end, records = block.offset + size, block.first_record - 1 + len(block.lines)
+            end, records = block.end, block.last_record
         else:  # the file ends inside its last line: that line is read again once it is whole
             end, records = block.offset, block.first_record - 1
             cut = (block.first_record,)
     provisional = requests.open_records() + cut
     state = requests.state()
-    rows = requests.finish()
-    yield Batch(
-        tables_of(request=rows),
-        resume=Resume(end, records, provisional, state),
-    )
+    for rows in requests.finish():
+        yield Batch(tables_of(request=rows))
+    yield Batch(resume=Resume(end, records, provisional, state))
 
 
 def _read_block(block: Lines, requests: OpenRequests) -> tuple[Batch, bool]:
@@ -69,16 +66,15 @@ def _read_block(block: Lines, requests: OpenRequests) -> tuple[Batch, bool]:
         problems = [
             Problem(last.record, "cut off: the file ends inside it", last.excerpt, last.byte_offset)
         ]
-    events = requests.assign(parsed.events)
-    lines = block.lines
+    events, late = requests.assign(parsed.events)
     for record, key, event, ts_ns in (
-        events.filter(~pl.col("event").is_in(["chunk", "emit", "tick"]))
+        events.filter(~pl.col("event").is_in(MANY))
         .select("record", "key", "event", "ts_ns")
         .iter_rows()
     ):
-        requests.take(Key(key), event, ts_ns, record, parsed.decode(lines, record, block))
+        requests.take(Key(key), event, ts_ns, record, parsed.objects[record])
     chunks = requests.take_chunks(events.filter(pl.col("event").is_in(["chunk", "emit"])))
-    ticks = events.filter(pl.col("event") == "tick").select("record", time_ns="ts_ns")
+    ticks = events.filter(pl.col("event") == "tick").select("record", "client", time_ns="ts_ns")
     tables = tables_of(
         request=requests.closed(), prompt_block=requests.blocks(), request_tag=requests.tags()
     )
@@ -86,9 +82,12 @@ def _read_block(block: Lines, requests: OpenRequests) -> tuple[Batch, bool]:
         tables["chunk"] = chunks.to_arrow()
     if ticks.height:
         tables["client_tick"] = ticks.to_arrow()
-    ignored = {"blank line": parsed.blank} if parsed.blank else {}
-    used = len(lines) - len(problems) - parsed.blank
-    return Batch(tables, len(lines), used, ignored, tuple(problems)), good
+    problems += requests.problems()
+    counts = {"blank line": parsed.blank, "event after the end of its request": late}
+    ignored = {reason: count for reason, count in counts.items() if count}
+    bad = len({problem.record for problem in problems})
+    used = len(block.lines) - bad - parsed.blank - late
+    return Batch(tables, len(block.lines), used, ignored, tuple(problems)), good
 
 
 READER = Reader(

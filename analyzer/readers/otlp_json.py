@@ -10,11 +10,11 @@ from typing import Any
 
 from analyzer.contract.types import Batch, Problem, Resume
 from analyzer.readers._document import each_value, read_all
-from analyzer.readers._file import Head, InputFile, Lines
+from analyzer.readers._file import BOM, Head, InputFile, Lines
 from analyzer.readers._jsonl import Bad, Sink, object_of, objects
 from analyzer.readers._otlp import Broken, spans_of
 from analyzer.readers._reader import Claim, Options, Reader
-from analyzer.readers._rows import excerpt, tables_of
+from analyzer.readers._rows import excerpt
 from analyzer.readers._spans._kind import all_kinds
 
 _MAX_DOCUMENT = 1 << 30
@@ -39,7 +39,6 @@ class _Tally:
 
     before: int
     records: int = 0
-    used: int = 0
     sink: Sink = field(default_factory=Sink)
 
     def problem(self, reason: str, text: bytes | str, offset: int | None) -> None:
@@ -52,33 +51,29 @@ class _Tally:
         """All spans of one object with ``resourceSpans``."""
         for span in spans_of(batch):
             if isinstance(span, Broken):
-                self.problem(span.reason, json.dumps(span.value), offset)
+                self.problem(span.reason, _text(span.value), offset)
                 continue
             kind = next(
                 (k for k in all_kinds() if k.matches(span.name, span.attributes, span.resource)),
                 None,
             )
+            self.records += 1
+            record = self.before + self.records
             if kind is None:
-                self.records += 1
                 self.sink.ignored["span of no known kind"] += 1
-            elif strange := kind.rows(span, self.before + self.records + 1, self.sink):
-                self.problem(strange, "", offset)
-            else:
-                self.records += 1
-                self.used += 1
+            elif strange := kind.rows(span, record, self.sink):
+                self.sink.problems.append(Problem(record, strange, "", offset))
 
-    def batch(self, resume: Resume | None = None) -> Batch:
+    def batch(self) -> Batch:
         """What the store gets."""
-        sink = self.sink
-        return Batch(
-            tables_of(**sink.rows),
-            self.records,
-            self.used,
-            dict(sink.ignored),
-            tuple(sink.problems),
-            tuple(sorted(sink.assumed)),
-            resume,
-        )
+        return self.sink.batch(self.records)
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - foreign JSON
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        return ""
 
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:
@@ -86,7 +81,9 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
     head = file.head
     # A first line longer than the head is a Collector's big batch, or a document on one line.
     one_line = b"\n" not in head.data.strip()
-    if one_line or any("resourceSpans" in one for one in objects(head)):
+    if one_line and file.has_long_line():
+        yield from _read_document(file)
+    elif one_line or any("resourceSpans" in one for one in objects(head)):
         yield from _read_lines(file, options)
     else:
         yield from _read_document(file)
@@ -100,9 +97,8 @@ def _read_lines(file: InputFile, options: Options) -> Iterator[Batch]:
         tally = _Tally(records)
         good = _take_lines(block, tally)
         if good:
-            size = sum(map(len, block.lines)) + len(block.lines) - block.unterminated
-            end = Resume(block.offset + size, records + tally.records)
-        elif block.offset == 0:
+            end = Resume(block.end, records + tally.records)
+        elif block.offset <= len(BOM):
             end = None
         else:
             end = Resume(block.offset, records, (records + 1,))
@@ -113,15 +109,14 @@ def _read_lines(file: InputFile, options: Options) -> Iterator[Batch]:
 
 def _take_lines(block: Lines, tally: _Tally) -> bool:
     """False if the file ends inside the only line of this block."""
-    place = block.offset
-    for line in block.lines:
+    for line, place in zip(block.lines, block.starts, strict=True):
         text = line.strip()
         try:
             value = object_of(text) if text else {"resourceSpans": []}
         except Bad as bad:
             if not block.unterminated:
                 tally.problem(str(bad), text, place)
-            elif place == 0:
+            elif place <= len(BOM):
                 # One line from the very start: a document that is cut, whole as far as it goes.
                 _take_cut(text.decode("utf-8", "replace"), 0, tally)
             else:
@@ -130,7 +125,6 @@ def _take_lines(block: Lines, tally: _Tally) -> bool:
                 return False
         else:
             _take_batch(value, tally, text, place)
-        place += len(line) + 1
     return True
 
 

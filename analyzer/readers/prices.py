@@ -6,16 +6,12 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-import msgspec
-
 from analyzer.contract.native import ModelPrice, Prices
 from analyzer.contract.types import Batch, Problem
 from analyzer.readers._document import parse, read_all, small_document
 from analyzer.readers._file import Head, InputFile
-from analyzer.readers._jsonl import usd
+from analyzer.readers._jsonl import Sink, converted, usd
 from analyzer.readers._reader import Claim, Options, Reader
-from analyzer.readers._rows import tables_of
-from analyzer.readers._times import time_to_ns
 
 _KINDS = ("input", "cache_read", "cache_write_short", "cache_write_long", "output")
 
@@ -39,25 +35,27 @@ def _rows(model: str, price: ModelPrice, common: dict[str, Any]) -> Iterator[dic
             amount: Decimal | None = usd(getattr(tier, kind))
             if amount is not None:
                 yield {
-                    "record": 1, "model": model, "token_kind": kind, "above_input_tokens": above,
+                    "model": model, "token_kind": kind, "above_input_tokens": above,
                     "usd_per_million_tokens": amount, **common,
                 }  # fmt: skip
 
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 - reader contract
     """One ``price`` row per model, token kind and tier."""
+    sink = Sink()
     try:
-        prices = msgspec.convert(parse(read_all(file)), Prices, strict=False)
-        common = {"currency": prices.currency, "valid_from_ns": time_to_ns(prices.valid_from)}
-        rows = [
-            row
-            for model, price in prices.models.items()
-            for row in _rows(model, price, common)
-        ]  # fmt: skip
-    except (ValueError, msgspec.ValidationError) as error:
-        yield Batch(records=1, problems=(Problem(1, f"not a price file: {error}"),))
+        prices = converted(parse(read_all(file)), Prices)
+        valid_from = sink.time(1, "valid_from", prices.valid_from)
+        common = {"currency": prices.currency, "valid_from_ns": valid_from}
+        for model, price in prices.models.items():
+            for row in _rows(model, price, common):
+                sink.add("price", 1, **row)
+        if sink.problems:  # without its date or its tier a price would hold for everything
+            sink.rows.clear()
+    except ValueError as error:
+        yield Batch(records=1, problems=(Problem(1, str(error)),))
         return
-    yield Batch(tables_of(price=rows), records=1, used=1)
+    yield sink.batch(1)
 
 
 READER = Reader(

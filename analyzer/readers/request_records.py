@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from analyzer.contract.native import RequestRecord
 from analyzer.contract.types import Batch
 from analyzer.readers._file import Head, InputFile
-from analyzer.readers._jsonl import Bad, Sink, objects, read_jsonl, usd
+from analyzer.readers._jsonl import Sink, converted, objects, read_jsonl, usd
 from analyzer.readers._reader import Claim, Options, Reader
-from analyzer.readers._times import ms_to_ns, seconds_to_ns, time_to_ns
+from analyzer.readers._times import ms_to_ns, seconds_to_ns
 from analyzer.readers._usage import token_buckets
 
 _TELLING = {
@@ -44,22 +42,17 @@ def probe(head: Head) -> Claim:
 
 
 def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
-    try:
-        one = msgspec.convert(value, RequestRecord, strict=False)
-    except msgspec.ValidationError as error:
-        raise Bad(f"not a request record: {error}") from None
-    start = time_to_ns(one.started_at)
-    if one.started_at is not None and start is None:
-        raise Bad("'started_at' is neither RFC 3339 nor Unix seconds")
+    one = converted(value, RequestRecord)
+    cost = usd(one.cost_usd)
+    start, end, scheduled = (
+        sink.time(record, name, getattr(one, name))
+        for name in ("started_at", "ended_at", "scheduled_at")
+    )
     row = {name: getattr(one, name) for name in _SAME}
     row |= {f"{name}_ns": ms_to_ns(getattr(one, f"{name}_ms")) for name in _DURATIONS}
-    if any(d is not None and d < 0 for d in (row[f"{name}_ns"] for name in _DURATIONS)):
-        raise Bad("a duration is negative")
     stated = any(row[f"{name}_ns"] is not None for name in _DURATIONS)
-    end = time_to_ns(one.ended_at)
     if row["e2e_ns"] is None and start is not None and end is not None and end >= start:
         row["e2e_ns"] = end - start
-    scheduled = time_to_ns(one.scheduled_at)
     if scheduled is not None and start is not None and scheduled <= start:
         row["hold_ns"] = start - scheduled
     row |= token_buckets(one.usage)
@@ -72,7 +65,7 @@ def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
         timing="stated" if stated else "stamps",
         retry_after_ns=seconds_to_ns(one.retry_after_s),
         max_output_tokens=one.max_tokens,
-        reported_cost_usd=usd(one.cost_usd),
+        reported_cost_usd=cost,
     )
     for name, tag in (one.tags or {}).items():
         sink.add("request_tag", record, name=name, value=tag)

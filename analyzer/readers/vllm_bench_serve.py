@@ -7,11 +7,10 @@ make a second row of the same id with the vantage of the engine.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
@@ -24,11 +23,11 @@ from analyzer.readers._errors import error_class
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink
 from analyzer.readers._reader import Claim, Options, Reader
-from analyzer.readers._rows import excerpt, tables_of, text_or_none
+from analyzer.readers._rows import excerpt, text_or_none
+from analyzer.readers._times import DURATIONS
 from analyzer.readers._usage import token_buckets
 
 _MAX_BYTES = 1 << 30
-_MAX_SECONDS = 1e9
 _SCALARS = (b"date", b"backend", b"model_id", b"num_prompts", b"request_rate")
 _COLUMNS = (
     "input_lens", "output_lens", "ttfts", "itls", "latencies", "queue_times", "errors",
@@ -55,17 +54,17 @@ def probe(head: Head) -> Claim:
     return Claim(1, "")
 
 
-@dataclass
+@dataclasses.dataclass
 class _Run:
     """One run: its columns, and the rows made of them."""
 
     value: dict[str, Any]
     name: str
-    columns: dict[str, list[Any]] = field(default_factory=dict)
-    sink: Sink = field(default_factory=Sink)
-    chunk_records: list[int] = field(default_factory=list)
-    chunk_indices: list[int] = field(default_factory=list)
-    chunk_offsets: list[int] = field(default_factory=list)
+    columns: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
+    sink: Sink = dataclasses.field(default_factory=Sink)
+    chunk_records: list[int] = dataclasses.field(default_factory=list)
+    chunk_indices: list[int] = dataclasses.field(default_factory=list)
+    chunk_offsets: list[int] = dataclasses.field(default_factory=list)
 
     def at(self, column: str, i: int) -> Any:  # noqa: ANN401 - foreign JSON
         """One entry of a column, None where the run lacks it."""
@@ -90,6 +89,8 @@ class _Run:
             gaps = []
         steps = [_ns(gap, "itls") or 0 for gap in gaps]
         offsets = list(accumulate([ttft, *steps])) if ttft is not None else []
+        if offsets and offsets[-1] not in DURATIONS:
+            raise Bad("its gaps add up to more than any request")
         server = {
             "queue_ns": _ns(self.at("server_queue_times", i), "server_queue_times"),
             # vLLM's own word for it is TTFT, but it counts from the moment of scheduling.
@@ -131,19 +132,17 @@ class _Run:
             "error": error,
         }
 
-    def tables(self) -> dict[str, pa.Table]:
-        """Everything of the run as tables."""
-        tables = tables_of(**self.sink.rows)
-        if self.chunk_records:
-            tables["chunk"] = pa.table(
-                {
-                    "record": pa.array(self.chunk_records, pa.int64()),
-                    "chunk_index": pa.array(self.chunk_indices, pa.int64()),
-                    "offset_ns": pa.array(self.chunk_offsets, pa.int64()),
-                    "kind": pa.array(["content"] * len(self.chunk_records)),
-                }
-            )
-        return tables
+    def chunks(self) -> dict[str, pa.Table]:
+        """The chunk table, which is too long for rows."""
+        if not self.chunk_records:
+            return {}
+        columns = {
+            "record": pa.array(self.chunk_records, pa.int64()),
+            "chunk_index": pa.array(self.chunk_indices, pa.int64()),
+            "offset_ns": pa.array(self.chunk_offsets, pa.int64()),
+            "kind": pa.array(["content"] * len(self.chunk_records)),
+        }
+        return {"chunk": pa.table(columns)}
 
 
 def _ns(value: Any, column: str) -> int | None:  # noqa: ANN401
@@ -152,7 +151,7 @@ def _ns(value: Any, column: str) -> int | None:  # noqa: ANN401
         return None
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise Bad(f"an entry of {column!r} is no number")
-    if math.isnan(value) or not 0 <= value < _MAX_SECONDS:
+    if not 0 <= value * 1e9 < DURATIONS.stop:
         raise Bad(f"an entry of {column!r} is no duration")
     return round(value * 1e9)
 
@@ -190,21 +189,18 @@ def _read_run(value: Any, name: str, before: int, text: str) -> Batch:  # noqa: 
         count = run.requests()
     except Bad as bad:
         return Batch(records=1, problems=(Problem(before + 1, str(bad), excerpt(text)),))
-    problems = []
     for i in range(count):
         try:
             run.take(i, before + i + 1)
         except Bad as bad:
-            problems.append(Problem(before + i + 1, f"request {i + 1} of its run: {bad}"))
+            reason = f"request {i + 1} of its run: {bad}"
+            run.sink.problems.append(Problem(before + i + 1, reason))
     chat = "openai-chat" in (run.value.get("endpoint_type"), run.value.get("backend"))
     doubt = chat and "ttfts" in run.columns and "server_queue_times" not in run.columns
-    return Batch(
-        run.tables(),
-        count,
-        count - len(problems),
-        problems=tuple(problems),
-        assumed=(_ROLE_CHUNK,) if doubt else (),
-    )
+    if doubt:
+        run.sink.assumed.add(_ROLE_CHUNK)
+    batch = run.sink.batch(count)
+    return dataclasses.replace(batch, tables={**batch.tables, **run.chunks()})
 
 
 READER = Reader(

@@ -100,10 +100,9 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
         state = [calendar.year, calendar.month]
         batch = _read_block(block, calendar)
         yield batch
-        last = block.first_record + len(block.lines) - 1
+        last = block.last_record
         if not block.unterminated:
-            size = sum(map(len, block.lines)) + len(block.lines)
-            end = Resume(block.offset + size, last, (), [calendar.year, calendar.month])
+            end = Resume(block.end, last, (), [calendar.year, calendar.month])
         elif batch.ignored:  # nobody can tell what this line becomes: the file is read anew
             end = None
         else:
@@ -160,8 +159,7 @@ def _problems(bad: pl.DataFrame, block: Lines) -> tuple[Problem, ...]:
             reason = "a line with values, but without a time that exists"
         else:
             reason = "a status line whose values cannot be read"
-        place = block.offset + sum(len(line) + 1 for line in block.lines[:index])
-        found.append(Problem(record, reason, excerpt(block.lines[index]), place))
+        found.append(Problem(record, reason, excerpt(block.lines[index]), block.starts[index]))
     return tuple(found)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from analyzer.contract.types import Batch, Problem
 from analyzer.readers._document import parse, read_all, small_document
 from analyzer.readers._file import Head, InputFile
+from analyzer.readers._jsonl import Sink
 from analyzer.readers._reader import Claim, Options, Reader
-from analyzer.readers._rows import int_or_none, tables_of, text_or_none
+from analyzer.readers._rows import int_or_none, text_or_none
 
 _NEEDED = {"model", "vllm_version", "engine_kwargs"}
 
@@ -48,21 +49,22 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 
         int_or_none(cache.get("num_kv_tokens")),
     )
     engines = int_or_none(engine.get("data_parallel_size")) or 1
-    assumed: tuple[str, ...] = ()
+    sink = Sink()
     if engines > 1:
-        limit = int_or_none(limit * engines) if limit is not None else None
+        limit = limit * engines if limit is not None else None
         capacity = None
-        assumed = (f"max_num_seqs holds for each of {engines} data-parallel engines",)
-    row = {
-        "record": 1,
-        "model": text_or_none(value.get("model")),
-        "gpu": text_or_none(_object(value, "hardware").get("device_name")),
-        "tp": int_or_none(engine.get("tensor_parallel_size")),
-        "pp": int_or_none(engine.get("pipeline_parallel_size")),
-        "kv_capacity_tokens": capacity,
-        "max_running": limit,
-    }
-    yield Batch(tables_of(deployment=[row]), records=1, used=1, assumed=assumed)
+        sink.assumed.add(f"max_num_seqs holds for each of {engines} data-parallel engines")
+    sink.add(
+        "deployment",
+        1,
+        model=text_or_none(value.get("model")),
+        gpu=text_or_none(_object(value, "hardware").get("device_name")),
+        tp=int_or_none(engine.get("tensor_parallel_size")),
+        pp=int_or_none(engine.get("pipeline_parallel_size")),
+        kv_capacity_tokens=capacity,
+        max_running=limit,
+    )
+    yield sink.batch(1)
 
 
 READER = Reader(

@@ -10,11 +10,10 @@ from analyzer.contract.types import Batch, Problem, Resume
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink
 from analyzer.readers._reader import Claim, Options, Reader
-from analyzer.readers._rows import excerpt, tables_of
-from analyzer.readers._times import seconds_to_ns
+from analyzer.readers._rows import COUNTS, excerpt
+from analyzer.readers._times import DURATIONS, seconds_to_ns
 
 _COLUMNS = ("t", "prompt_throughput", "gen_throughput", "running", "waiting", "kv_cache_pct")
-_BOM = b"\xef\xbb\xbf"
 _NO_KV = "a kv_cache_pct of exactly 0 while requests run means it was not recorded"
 
 
@@ -29,7 +28,7 @@ def probe(head: Head) -> Claim:
 
 
 def _cells(line: bytes) -> list[str]:
-    text = line.removeprefix(_BOM).decode("utf-8", "replace")
+    text = line.decode("utf-8", "replace")
     return [cell.strip() for cell in text.split(",")]
 
 
@@ -42,7 +41,7 @@ def _number(cell: str, name: str) -> float | None:
         raise Bad(f"{name!r} is no number") from None
     if math.isnan(number):
         return None
-    if not 0 <= number < 2**53:
+    if not 0 <= number < COUNTS.stop:
         raise Bad(f"{name!r} is no number that can be")
     return number
 
@@ -61,8 +60,9 @@ def _take(cells: list[str], header: list[str], record: int, sink: Sink) -> None:
         for name, cell in zip(header, cells, strict=True)
         if name in _COLUMNS
     }
-    if told["t"] is None:
-        raise Bad("'t' is missing")
+    time_ns = seconds_to_ns(told["t"])
+    if time_ns is None or time_ns not in DURATIONS:
+        raise Bad("'t' is missing, or beyond any run")
     running = _count(told["running"], "running")
     percent = told["kv_cache_pct"]
     if percent == 0 and running:
@@ -71,7 +71,7 @@ def _take(cells: list[str], header: list[str], record: int, sink: Sink) -> None:
     sink.add(
         "engine_sample",
         record,
-        time_ns=seconds_to_ns(told["t"]),
+        time_ns=time_ns,
         clock="relative",
         running=running,
         waiting=_count(told["waiting"], "waiting"),
@@ -88,29 +88,26 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
     header: list[str] = resume.state if resume else []
     end = resume
     for block in file.lines(offset=offset, records_before=before):
-        sink, used, place = Sink(), 0, block.offset
-        for record, line in enumerate(block.lines, block.first_record):
+        sink = Sink()
+        for record, (line, place) in enumerate(
+            zip(block.lines, block.starts, strict=True), block.first_record
+        ):
             try:
-                used += _line(line, header, record, sink)
+                _line(line, header, record, sink)
             except Bad as bad:
                 sink.problems.append(Problem(record, str(bad), excerpt(line), place))
-            place += len(line) + 1
-        last = block.first_record + len(block.lines) - 1
+        last = block.last_record
         if not block.unterminated:
-            end = Resume(place, last, state=header)
-        elif used or sink.problems:  # its last number may go on: it is read again when it is whole
+            end = Resume(block.end, last, state=header)
+        elif not sink.ignored:  # its last number may go on: it is read again when it is whole
             end = Resume(block.offset, last - 1, (last,), header) if header else None
         else:
             end = None
-        yield Batch(
-            tables_of(**sink.rows), len(block.lines), used, dict(sink.ignored),
-            tuple(sink.problems), tuple(sink.assumed),
-        )  # fmt: skip
+        yield sink.batch(len(block.lines))
     yield Batch(resume=end)
 
 
-def _line(line: bytes, header: list[str], record: int, sink: Sink) -> bool:
-    """Whether the line gave a row."""
+def _line(line: bytes, header: list[str], record: int, sink: Sink) -> None:
     cells: list[Any] = _cells(line)
     if cells == [""]:
         sink.ignored["blank line"] += 1
@@ -121,8 +118,6 @@ def _line(line: bytes, header: list[str], record: int, sink: Sink) -> bool:
         raise Bad("a line before the header")
     else:
         _take(cells, header, record, sink)
-        return True
-    return False
 
 
 READER = Reader(

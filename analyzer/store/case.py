@@ -207,8 +207,9 @@ class FileWriter:
         for table in TABLES:
             if table in _ACCOUNT_TABLES:
                 continue
-            # Chunks, blocks and tags of open requests are told once, with their final numbers.
-            provisional = () if table in _CHILD_TABLES else known.resume.provisional
+            # Chunks, tags and doubts of open requests are told once, with their final numbers.
+            told_once = (*_CHILD_TABLES, "problem")
+            provisional = () if table in told_once else known.resume.provisional
             run(
                 f"DELETE FROM {table} WHERE source_id = ? AND (record > ? OR record IN "
                 "(SELECT unnest(CAST(? AS BIGINT[]))))",

@@ -11,6 +11,7 @@ from typing import Any
 
 import analyzer.readers._spans
 from analyzer.readers._jsonl import Sink
+from analyzer.readers._rows import text_or_none
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,8 @@ class Span:
     @property
     def deployment(self) -> str | None:
         """The service that sent it, where somebody has named it."""
-        name = self.resource.get("service.name")
-        unnamed = not isinstance(name, str) or name.startswith("unknown_service")
-        return None if unnamed or not name else str(name)
+        name = text_or_none(self.resource.get("service.name"))
+        return None if name is None or name.startswith("unknown_service") else name
 
 
 @dataclass(frozen=True)
