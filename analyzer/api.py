@@ -31,6 +31,7 @@ from analyzer.questions.compare import QUESTION as COMPARED_SQL
 from analyzer.questions.compare import compare as compared
 from analyzer.questions.status import sources as sources_of
 from analyzer.questions.status import status_of
+from analyzer.questions.timeline import standout_sentence
 from analyzer.questions.verdict import verdict
 from analyzer.report import html, page, share
 from analyzer.report.charts import timeline_png
@@ -60,9 +61,28 @@ def _engine(db: str, filters: Filters | None = None) -> Iterator[Engine]:
         case.close()
 
 
+def _some(engine: Engine, filters: Filters | None) -> None:
+    """Raise where filters leave no request of a case that has some: an answer would mislead."""
+    if filters in (None, Filters()) or engine.value("SELECT count(*) FROM resolve_request"):
+        return
+    told = engine.rows(
+        "SELECT count(*) AS n, min(start_ns) AS first_ns, max(start_ns) AS last_ns FROM resolve_told"
+    )[0]
+    if told["n"]:
+        names = [
+            row["m"] for row in engine.rows("SELECT DISTINCT model AS m FROM request ORDER BY m")
+        ]
+        models = ", ".join(str(name) for name in names[:5] if name) or "not told"
+        span = f"{quantity(told['first_ns'], 'time_ns')} to {quantity(told['last_ns'], 'time_ns')}"
+        raise AnalyzerError("no request matches the filters", f"the case: {span}; models: {models}")
+
+
 def _judged(engine: Engine) -> Findings:
     found = evaluate(engine, quantity)
-    return replace(found, verdict=verdict(found, latencies.by_metric(engine, ()), quantity))
+    told = latencies.by_metric(engine, ())
+    return replace(
+        found, verdict=verdict(found, told, quantity, standout_sentence(engine, quantity))
+    )
 
 
 def status(db: str, filters: Filters | None = None) -> Status:
@@ -80,7 +100,12 @@ def latency(
     slo: Sequence[str] = (),
 ) -> Table:
     """Statistics of every metric by group, or the slowest requests, or objectives met."""
+    if bool(by) + bool(slowest) + bool(slo) > 1:
+        raise AnalyzerError(
+            "--by, --slowest and --slo answer different questions", "ask them one by one"
+        )
     with _engine(db, filters) as engine:
+        _some(engine, filters)
         if slo:
             return latencies.objectives(engine, slo)
         if slowest:
@@ -97,6 +122,7 @@ def show(db: str, request_id: str) -> RequestView:
 def findings(db: str, filters: Filters | None = None) -> Findings:
     """Every rule's outcome: found, clear, or cannot say."""
     with _engine(db, filters) as engine:
+        _some(engine, filters)
         return _judged(engine)
 
 
@@ -230,6 +256,7 @@ def report(
 ) -> Report:
     """Everything the report shows, as plain values; ``share_safe`` hashes every name in it."""
     with _engine(db, filters) as engine:
+        _some(engine, filters)
         found = _judged(engine)
         given = filters is not None and (filters.since_ns or filters.until_ns) is not None
         whole = reports.build(

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 @click.command(
     "latency",
     epilog=example(
-        "analyze latency --by model,hour --slo 'ttft<=2s'",
+        "analyze latency --by model,hour",
+        "analyze latency --slo 'ttft<=2s'",
         "analyze latency --slowest 20 --since 2026-09-17",
     ),
 )

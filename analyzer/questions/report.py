@@ -15,7 +15,6 @@ from analyzer.questions.status import sources
 
 _SLOWEST = 10
 _WATERFALLS = 5
-_UNITS = {"errors": "ratio", "output": "tokens"}
 
 
 def build(
@@ -68,7 +67,7 @@ def _incident(engine: Engine, bin_ns: int, say: Callable[[Any, str], str]) -> In
     found = timeline.standout(engine, bin_ns)
     if found is None:
         return None
-    unit = _UNITS.get(found.metric, "ns")
+    unit = timeline.UNITS.get(found.metric, "ns")
     why = (
         f"{found.name} is {say(found.inside, unit)} on average in it, "
         f"{say(found.outside, unit)} in the rest of the case; no other window and metric stands "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,9 @@ _WATCHED = {
     "errors": "share of failed requests",
     "output": "output tokens",
 }
+UNITS = {"errors": "ratio", "output": "tokens"}
+"""Units of what is watched; all others are durations."""
+
 SURPRISE = 6.0
 """Standard errors that the window's mean must lie above the rest: every window is tried."""
 RISE = 1.3
@@ -233,3 +237,21 @@ def _variance(sums: _Sums) -> float:
     mean = sums[1] / sums[0]
     # Constant values leave a rounding error; no real spread is that small beside its mean.
     return max(sums[2] / sums[0] - mean * mean, (1e-6 * mean) ** 2)
+
+
+def standout_sentence(engine: Engine, say: Callable[[Any, str], str]) -> str:
+    """The window that stands out, for a verdict that has no cause to tell; empty without one."""
+    (span,) = engine.rows(
+        "SELECT min(start_ns) AS first_ns, max(start_ns) AS last_ns FROM resolve_request"
+    )
+    if span["first_ns"] is None:
+        return ""
+    found = standout(engine, width_ns((span["first_ns"], span["last_ns"])))
+    if found is None:
+        return ""
+    unit = UNITS.get(found.metric, "ns")
+    start, end = (say(moment, "time_ns") for moment in found.window)
+    return (
+        f"From {start} to {end} {found.name} is {say(found.inside, unit)} on average, "
+        f"{say(found.outside, unit)} otherwise; the logs at hand do not tell why."
+    )

@@ -14,13 +14,17 @@ _MUCH = 0.25
 """Share of all time from which a segment without a cause is spoken of."""
 
 
-def verdict(findings: Findings, latency: Table, say: Callable[[Any, str], str]) -> str:
+def verdict(
+    findings: Findings, latency: Table, say: Callable[[Any, str], str], standout: str = ""
+) -> str:
     """The findings that matter, each in its own words; then the split of all time."""
     if not any(row["requests"] for row in latency.rows):
         return "The case holds no requests with a duration, so nothing can be said of latency."
     serious = [one for one in findings.found if one.severity != "note"]
     sentences = [_sentence(one) for one in serious[:_MOST]]
     sentences += _unexplained(findings, latency, say)
+    if not serious and standout:
+        sentences.append(standout)
     if not sentences:
         blind = len(findings.cannot_say)
         rest = f"; {blind} could not look for want of data" if blind else ""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, NewType
 
 import polars as pl
 
 from analyzer.contract.types import Problem
+from analyzer.readers._open_request import OpenRequest, memory_of
 from analyzer.readers._rows import believed, clean, int_or_none, text_or_none
-from analyzer.readers._times import DURATIONS, NO_TIME, seconds_to_ns, time_to_ns
+from analyzer.readers._times import NO_TIME, seconds_to_ns, time_to_ns
 from analyzer.readers._usage import token_buckets
 
 Key = NewType("Key", str)
@@ -24,90 +24,6 @@ _SEND_INT = ("turn", "tools_count", "tools_chars", "system_chars", "prefix_block
 _SEPARATOR = "\x1f"
 _PAST = 1_000
 _ROWS = 20_000
-
-
-@dataclass(slots=True)
-class OpenRequest:
-    """What is known so far. Times are ns since the epoch, on the clock of the log."""
-
-    record: int
-    request_id: str
-    vantage: str
-    start_ns: int
-    sent: bool
-    attempt: int | None = None
-    next_index: int = 0
-    role_ns: int | None = None
-    reasoning_ns: int | None = None
-    content_ns: int | None = None
-    last_token_ns: int | None = None
-    last_chunk_ns: int | None = None
-    chunks: int = 0
-    chars: int | None = None
-    first_chars: int | None = None
-    first_tokens: int | None = None
-    end_ns: int | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def first_token_ns(self) -> int | None:
-        """The first reasoning token is a first token; a role chunk is none."""
-        seen = [t for t in (self.reasoning_ns, self.content_ns) if t is not None]
-        return min(seen, default=None)
-
-    def row(self, *, trust_last_chunk: bool) -> dict[str, Any]:
-        """The request row. Without the send its start, and so TTFT and e2e, are unknown."""
-        first, last = self.first_token_ns, self.last_token_ns
-        # e2e ends at the last chunk; without any chunk, at the end event.
-        end = last if last is not None else self.end_ns
-        if self.end_ns is None and not trust_last_chunk:
-            end = None
-        streamed = self.facts.get("streamed")
-        if streamed is None and self.chunks > 1:
-            streamed = True
-        row = {
-            "record": self.record,
-            "vantage": self.vantage,
-            "request_id": self.request_id,
-            "attempt": self.attempt,
-            "clock": "wall",
-            "timing": "stream",
-            "start_ns": self.start_ns,
-            "chunks": self.chunks,
-            "chunk_chars": self.chars,
-            "first_chunk_chars": self.first_chars,
-            "first_chunk_tokens": self.first_tokens,
-            **self.facts,
-            "streamed": streamed,
-        }
-        if self.vantage == "engine":
-            row["decode_ns"] = _since(last, first)
-        if self.sent:
-            row["e2e_ns"] = _since(end, self.start_ns)
-            if streamed is not False:
-                row["ttft_ns"] = _since(first, self.start_ns)
-                row["first_role_ns"] = _since(self.role_ns, self.start_ns)
-                row["first_reasoning_ns"] = _since(self.reasoning_ns, self.start_ns)
-                row["first_content_ns"] = _since(self.content_ns, self.start_ns)
-        return row
-
-
-_DEFAULTS = {
-    one.name: None if one.default is MISSING else one.default for one in fields(OpenRequest)
-}
-
-
-def _memory(one: OpenRequest) -> dict[str, Any]:
-    """What differs from a fresh request: hundreds of thousands may be open."""
-    values = ((name, getattr(one, name)) for name in _DEFAULTS)
-    return {name: value for name, value in values if value != _DEFAULTS[name]}
-
-
-def _since(later: int | None, earlier: int | None) -> int | None:
-    # A clock that was set anew inside one request gives no duration.
-    if later is None or earlier is None or later - earlier not in DURATIONS:
-        return None
-    return later - earlier
 
 
 def _parts(key: Key) -> tuple[str, str]:
@@ -152,7 +68,7 @@ class OpenRequests:
         """JSON-able memory of the open requests."""
         bases = {_parts(key)[0] for keys in (self._open, self._past) for key in keys}
         return {
-            "open": {key: _memory(one) for key, one in self._open.items()},
+            "open": {key: memory_of(one) for key, one in self._open.items()},
             "past": list(self._past),
             "sends": {base: self._sends[base] for base in bases if base in self._sends},
             "attempts": {

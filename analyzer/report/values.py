@@ -177,6 +177,8 @@ def quantity(value: float | str | Decimal | None, unit: str) -> str:
     if isinstance(value, bool | str):
         text = str(value).lower() if isinstance(value, bool) else safe_text(value)
         return f"{text} {unit}" if unit == "usd" else text
+    if unit == "time_ns":
+        return moment(int(value))
     if unit in _UNIT_NS:
         return duration(float(value) * _UNIT_NS[unit])
     if unit == "ratio":

@@ -132,6 +132,8 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
         value = int(value)
     is_time = size.unit == "s" and size.sql is None
     share = touched.excess / touched.total if is_time and touched.total else 0.0
+    if size.unit == "ratio":
+        share = value
     share, value = steady(min(1.0, max(0.0, share))), steady(value)
     evidence = tuple(
         Evidence(one.label, steady(engine.value(one.sql)), one.unit, one.sql)
@@ -148,7 +150,7 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
     }  # fmt: skip
     return Finding(
         rule=play.rule,
-        severity=_severity(play, touched, share),
+        severity=_severity(play, touched, share, value),
         segment=front.segment,
         title=front.title,
         requests=touched.requests,
@@ -182,10 +184,11 @@ def steady(value: Any) -> Any:  # noqa: ANN401 - a scalar of any SQL type
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
-def _severity(play: Play, touched: _Touched, share: float) -> str:
+def _severity(play: Play, touched: _Touched, share: float, value: float) -> str:
     rule = play.front.fires_when
     relative = touched.excess / touched.whole if touched.whole else 1.0
-    if touched.requests < rule.requests or relative < rule.relative:
+    few = touched.requests < rule.requests or value < rule.smallest
+    if few or relative < rule.relative:
         return "note"
     reached = "critical" if share >= rule.critical_share else "warning"
     return max(reached, rule.at_most, key=SEVERITIES.index)

@@ -34,7 +34,8 @@ class MagnitudeOf(Struct, kw_only=True, forbid_unknown_fields=True):
 class FiresWhen(Struct, kw_only=True, forbid_unknown_fields=True):
     """What makes the finding more than a note, and why these numbers.
 
-    ``relative``: smallest sum of excess over sum of ``whole`` of the touched requests.
+    ``smallest``: smallest magnitude. ``relative``: smallest sum of excess over sum of ``whole`` of
+    the touched requests.
     ``critical_share``: from this share of all time (or money) on it is critical.
     ``at_most``: the highest severity it can have.
     """
@@ -42,6 +43,7 @@ class FiresWhen(Struct, kw_only=True, forbid_unknown_fields=True):
     why: str
     requests: int = 1
     relative: float = 0.0
+    smallest: float = 0.0
     critical_share: float = 0.25
     at_most: Literal["critical", "warning", "note"] = "critical"
 

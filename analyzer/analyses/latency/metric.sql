@@ -1,6 +1,6 @@
 -- Every latency number of every request in one long table, for statistics by any group.
 -- grain:   one row a request and metric that it has
--- needs:   latency_segment, latency_token, stream_gap
+-- needs:   latency_segment, latency_token, latency_outside, stream_gap
 -- returns: request_key BIGINT      -- the request
 -- returns: metric VARCHAR          -- e2e, ttft, queue, ... ; itl is per chunk
 -- returns: value_ns DOUBLE         -- the value, ns; NULL where it is not known
@@ -34,7 +34,9 @@ SELECT
 FROM latency_token
 UNION ALL
 SELECT
-  s.request_key, 'itl', g.median_gap_ns,
-  CASE WHEN g.median_gap_ns IS NULL THEN 'absent' ELSE 'measured' END
+  s.request_key, 'itl', CASE WHEN coalesce(o.is_held, FALSE) THEN NULL ELSE g.median_gap_ns END,
+  -- The gaps of an answer that was held back measure the buffer.
+  CASE WHEN g.median_gap_ns IS NULL OR coalesce(o.is_held, FALSE) THEN 'absent' ELSE 'measured' END
 FROM latency_segment AS s
 LEFT JOIN stream_gap AS g ON s.request_key = g.request_key
+LEFT JOIN latency_outside AS o ON s.request_key = o.request_key

@@ -7,7 +7,7 @@
 -- param:   slow_ns = 100000000        -- shorter excesses are no finding
 -- param:   slow_share = 0.2           -- of e2e that the excess must make up
 -- param:   held_ns = 100000000        -- shorter holds are no finding
--- param:   held_share = 0.1           -- of decode that the hold must make up
+-- param:   held_share = 0.05          -- of decode that the hold must make up
 -- param:   burst_share = 0.2          -- an answer held whole arrives in less than this share of decode
 -- param:   clump_share = 0.25         -- in one held by pieces half the gaps are below this share of a token's time
 -- param:   few_tokens = 16            -- a smaller answer fits one packet: nothing to hold back

@@ -5,7 +5,7 @@
 -- param:   long_factor = 2             -- a long prompt has this many times the short ones' tokens
 -- param:   short_factor = 1.5          -- a short prompt has at most this many
 -- param:   slow_ns = 100000000         -- shorter excesses are no finding
--- param:   slow_share = 0.3            -- of the time to first token that the excess must make up
+-- param:   slow_share = 0.3            -- of all long prompts' time to first token that the excess must make up
 -- returns: request_key BIGINT          -- the request
 -- returns: start_ns BIGINT             -- its start, ns UTC
 -- returns: prompt_tokens BIGINT        -- prompt tokens outside the cache
@@ -51,13 +51,25 @@ held_against AS (
   FROM usable AS u
   CROSS JOIN shape AS p
   CROSS JOIN short AS b
+),
+candidates AS (
+  SELECT
+    *,
+    coalesce(
+      prompt_tokens >= $long_factor * short_tokens AND excess_ns >= $slow_ns, FALSE
+    ) AS is_candidate
+  FROM held_against
+),
+-- Long prompts are judged together: where they mostly wait for something else, that is the finding.
+together AS (
+  SELECT
+    CAST(SUM(excess_ns) AS DOUBLE) / CASE WHEN SUM(whole_ns) > 0 THEN SUM(whole_ns) END AS weight
+  FROM candidates
+  WHERE is_candidate
 )
 SELECT
-  request_key, start_ns, prompt_tokens, prefill_ns, is_prefill, whole_ns, short_tokens,
-  short_prefill_ns, correlation, excess_ns,
-  coalesce(
-    prompt_tokens >= $long_factor * short_tokens AND excess_ns >= $slow_ns
-      AND excess_ns >= $slow_share * whole_ns,
-    FALSE
-  ) AS is_long
-FROM held_against
+  c.request_key, c.start_ns, c.prompt_tokens, c.prefill_ns, c.is_prefill, c.whole_ns,
+  c.short_tokens, c.short_prefill_ns, c.correlation, c.excess_ns,
+  c.is_candidate AND coalesce(t.weight >= $slow_share, FALSE) AS is_long
+FROM candidates AS c
+CROSS JOIN together AS t

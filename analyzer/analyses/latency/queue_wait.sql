@@ -7,8 +7,8 @@
 -- param:   free_wait_ns = 50000000    -- up to this an unloaded scheduler may take
 -- param:   long_wait_ns = 100000000   -- shorter waits are no finding
 -- param:   wait_share = 0.2           -- of the time to first token that a wait must make up
--- param:   room_ratio = 0.95          -- up to here the cache still takes the next request
--- param:   at_limit_share = 0.9       -- of the largest batch seen while requests queued
+-- param:   full_ratio = 0.95          -- from here on the cache is full whatever a request takes
+-- param:   at_limit_share = 0.9       -- of the largest batch that engine ran at about that time
 -- param:   standing_share = 0.7       -- of the samples in which the batch must stand there
 -- param:   prompt_share = 0.5         -- of the batch's time that prefill must take to explain a wait
 -- param:   nearby_ns = 30000000000    -- a wait that its own samples do not explain is like its neighbours this near
@@ -57,22 +57,21 @@ cadence AS (
   FROM sampled
   WHERE step_ns > 0
 ),
-largest AS (
-  SELECT max(running) AS running FROM sampled WHERE waiting > 0
-),
 queued AS (
   SELECT
-    s.time_ns, s.running, s.waiting, s.kv_used_ratio, c.step_ns AS reach_ns,
-    CASE WHEN s.running >= $at_limit_share * l.running THEN CAST(1 AS DOUBLE)
-      ELSE CAST(0 AS DOUBLE) END AS at_limit
+    s.time_ns, s.engine, s.running, s.waiting, s.kv_used_ratio, c.step_ns AS reach_ns,
+    max(s.running) OVER (
+      PARTITION BY s.engine ORDER BY s.time_ns
+      RANGE BETWEEN $nearby_ns PRECEDING AND $nearby_ns FOLLOWING
+    ) AS largest
   FROM sampled AS s
   CROSS JOIN cadence AS c
-  CROSS JOIN largest AS l
   WHERE s.waiting > 0
 ),
 state AS (
   SELECT
     w.request_key,
+    q.engine,
     count(*) AS samples,
     max(q.kv_used_ratio) AS kv_used_ratio,
     -- What it would take to let this one in: its prompt where the pool's size is told, else as much
@@ -81,13 +80,14 @@ state AS (
       CAST(w.input_tokens AS DOUBLE) / p.capacity_tokens,
       q.kv_used_ratio / CASE WHEN q.running > 0 THEN q.running END, 0)) AS kv_next_ratio,
     CAST(SUM(q.running) AS DOUBLE) / count(*) AS running,
-    SUM(q.at_limit) / count(*) AS standing_ratio,
+    CAST(count(*) FILTER (WHERE q.running >= $at_limit_share * q.largest) AS DOUBLE) / count(*)
+      AS standing_ratio,
     max(q.waiting) AS waiting
   FROM long_waits AS w
   CROSS JOIN resolve_capacity AS p
   JOIN queued AS q
     ON q.time_ns >= w.start_ns - q.reach_ns AND q.time_ns <= w.start_ns + w.queue_ns + q.reach_ns
-  GROUP BY w.request_key
+  GROUP BY w.request_key, q.engine
 ),
 -- Prompts in prefill over time: a sweep over their starts and ends, and the area below it.
 edges AS (
@@ -129,31 +129,52 @@ busy AS (
 ),
 weighed AS (
   SELECT
-    w.request_key, w.start_ns, w.queue_ns, w.excess_ns, w.whole_ns,
-    coalesce(s.samples, 0) AS samples,
-    s.kv_used_ratio,
-    s.kv_next_ratio,
-    s.running,
-    s.waiting,
-    s.standing_ratio,
+    s.*,
     least(
       coalesce(b.prefill_area / (w.queue_ns * CASE WHEN s.running > 0 THEN s.running END), 0),
       CAST(1 AS DOUBLE)
     ) AS prompt_ratio
-  FROM long_waits AS w
-  LEFT JOIN state AS s ON w.request_key = s.request_key
-  LEFT JOIN busy AS b ON w.request_key = b.request_key
+  FROM state AS s
+  JOIN long_waits AS w ON s.request_key = w.request_key
+  LEFT JOIN busy AS b ON s.request_key = b.request_key
 ),
 judged AS (
   SELECT
     *,
     CASE
       WHEN kv_used_ratio IS NULL THEN NULL
-      WHEN kv_next_ratio > $room_ratio THEN 'capacity'
+      WHEN kv_used_ratio >= $full_ratio OR kv_next_ratio > 1 THEN 'capacity'
       WHEN prompt_ratio >= $prompt_share THEN 'prefill work'
       WHEN standing_ratio >= $standing_share THEN 'admission limit'
-    END AS own_cause
+    END AS engine_cause
   FROM weighed
+),
+-- Which engine served a request is not told: engines that queued meanwhile must agree.
+agreed AS (
+  SELECT
+    request_key,
+    SUM(samples) AS samples,
+    max(kv_used_ratio) AS kv_used_ratio,
+    max(kv_next_ratio) AS kv_next_ratio,
+    CAST(SUM(running * samples) AS DOUBLE) / SUM(samples) AS running,
+    max(waiting) AS waiting,
+    max(prompt_ratio) AS prompt_ratio,
+    count(*) AS engines,
+    count(engine_cause) AS judged,
+    CASE WHEN count(DISTINCT engine_cause) = 1 THEN min(engine_cause) END AS own_cause
+  FROM judged
+  GROUP BY request_key
+),
+explained AS (
+  SELECT
+    w.request_key, w.start_ns, w.queue_ns, w.excess_ns, w.whole_ns,
+    CAST(coalesce(a.samples, 0) AS BIGINT) AS samples,
+    a.kv_used_ratio, a.kv_next_ratio, a.running, a.waiting,
+    coalesce(a.prompt_ratio, CAST(0 AS DOUBLE)) AS prompt_ratio,
+    -- Engines that disagree leave it unknown; a wait without an answer is like its neighbours.
+    CASE WHEN a.judged > 0 AND a.own_cause IS NULL THEN 'unknown' ELSE a.own_cause END AS own_cause
+  FROM long_waits AS w
+  LEFT JOIN agreed AS a ON w.request_key = a.request_key
 ),
 neighbours AS (
   SELECT
@@ -164,7 +185,7 @@ neighbours AS (
     first_value(own_cause IGNORE NULLS) OVER behind AS cause_behind,
     first_value(CASE WHEN own_cause IS NOT NULL THEN start_ns END IGNORE NULLS) OVER behind
       AS judged_behind_ns
-  FROM judged
+  FROM explained
   WINDOW
     before AS (
       ORDER BY start_ns, request_key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING

@@ -56,7 +56,8 @@ ends AS (
     max_by(v.e2e_ns - u.ttft_ns, v.vantage_rank)
       FILTER (WHERE v.e2e_ns IS NOT NULL AND u.ttft_ns IS NOT NULL) AS rest_ns,
     max_by(v.frontend_ns, v.vantage_rank) FILTER (WHERE v.frontend_ns IS NOT NULL) AS frontend_ns,
-    max(v.hold_ns) AS hold_ns
+    max(v.hold_ns) AS hold_ns,
+    min_by(v.left_early, v.vantage_rank) FILTER (WHERE v.e2e_ns IS NOT NULL) AS left_early
   FROM resolve_vantage AS v
   LEFT JOIN usable_ttft AS u ON v.request_key = u.request_key AND v.vantage = u.vantage
   GROUP BY v.request_key
@@ -97,6 +98,8 @@ judged AS (
         THEN 'a duration is negative'
       WHEN ttft_ns > e2e_ns + $tolerance_ns AND ttft_vantage = e2e_vantage
         THEN 'the first token comes after the end'
+      -- A client that gave up ends its own time; the server may go on, and what it did later is cut.
+      WHEN left_early AND gap_ns < 0 THEN NULL
       WHEN gap_ns < -$tolerance_ns THEN 'the server took longer than the whole request'
       WHEN gap_ttft_ns < -$tolerance_ns
         THEN 'the server''s first token comes later than the client''s'

@@ -34,6 +34,7 @@
 -- returns: status BIGINT                    -- HTTP status, outermost
 -- returns: error VARCHAR                    -- error class, outermost
 -- returns: finish_reason VARCHAR            -- how it ended
+-- returns: failed BOOLEAN                   -- it ended in an error, a timeout or an abort
 -- returns: has_id BOOLEAN                   -- any source gave it an id
 WITH told AS (
   SELECT
@@ -105,7 +106,10 @@ SELECT
   m.input_fresh_tokens + coalesce(m.cache_read_tokens, 0) + coalesce(m.cache_write_tokens, 0)
     AS input_tokens,
   m.output_visible_tokens, m.output_reasoning_tokens, m.output_tokens, m.max_output_tokens,
-  m.streamed, m.status, m.error, m.finish_reason, m.has_id
+  m.streamed, m.status, m.error, m.finish_reason,
+  m.error IS NOT NULL OR coalesce(m.status, 0) >= 400
+    OR coalesce(m.finish_reason, '') IN ('abort', 'cancelled', 'timeout', 'error') AS failed,
+  m.has_id
 FROM merged AS m
 JOIN source AS s ON m.source_id = s.source_id
 WHERE ($since_ns IS NULL OR m.start_ns >= $since_ns)

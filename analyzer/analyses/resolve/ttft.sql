@@ -12,11 +12,13 @@
 -- returns: ttft_ns BIGINT         -- the value, ns
 -- returns: stream_ttft_ns BIGINT  -- the true one where a stream shows it, else the server's, ns
 -- returns: reading VARCHAR        -- true, role, visible, early (before the server's own), or unchecked
--- returns: error_ns BIGINT        -- told minus true, ns
+-- returns: error_ns BIGINT        -- told, with the way to the client, minus true, ns
 WITH shown AS (
   SELECT
-    request_key, first_role_ns, first_reasoning_ns, first_content_ns,
+    request_key, e2e_ns, first_role_ns, first_reasoning_ns, first_content_ns,
     CASE
+      -- Reasoning that was not streamed hides where the first token was.
+      WHEN first_reasoning_ns IS NULL AND output_reasoning_tokens > 0 THEN NULL
       WHEN first_reasoning_ns IS NULL THEN first_content_ns
       WHEN first_content_ns IS NULL THEN first_reasoning_ns
       ELSE least(first_reasoning_ns, first_content_ns)
@@ -30,11 +32,13 @@ served AS (
 told AS (
   SELECT
     i.request_key, t.row_id, t.vantage, r.ttft_ns, r.timing,
-    s.first_role_ns, s.first_content_ns, s.first_reasoning_ns, s.first_token_ns,
-    e.server_ttft_ns,
-    abs(r.ttft_ns - s.first_token_ns) AS off_true_ns,
-    abs(r.ttft_ns - s.first_role_ns) AS off_role_ns,
-    abs(r.ttft_ns - s.first_content_ns) AS off_visible_ns
+    s.first_role_ns, s.first_content_ns, s.first_reasoning_ns, s.first_token_ns, e.server_ttft_ns,
+    -- The way from that vantage to the client, which its own value does not hold.
+    CASE
+      WHEN t.vantage = 'client' THEN 0
+      WHEN s.e2e_ns >= r.e2e_ns THEN s.e2e_ns - r.e2e_ns
+      WHEN r.e2e_ns IS NOT NULL THEN 0
+    END AS way_ns
   FROM resolve_instance AS i
   JOIN resolve_told AS t ON i.row_id = t.row_id
   JOIN request AS r
@@ -42,6 +46,14 @@ told AS (
   LEFT JOIN shown AS s ON i.request_key = s.request_key
   LEFT JOIN served AS e ON i.request_key = e.request_key
   WHERE r.ttft_ns IS NOT NULL
+),
+held_against AS (
+  SELECT
+    *,
+    abs(ttft_ns + coalesce(way_ns, 0) - first_token_ns) AS off_true_ns,
+    abs(ttft_ns + coalesce(way_ns, 0) - first_role_ns) AS off_role_ns,
+    abs(ttft_ns + coalesce(way_ns, 0) - first_content_ns) AS off_visible_ns
+  FROM told
 ),
 judged AS (
   SELECT
@@ -51,17 +63,18 @@ judged AS (
       WHEN ttft_ns < server_ttft_ns - $tolerance_ns THEN 'early'
       WHEN first_token_ns IS NULL THEN 'unchecked'
       WHEN off_true_ns <= greatest($apart_ns, first_token_ns / 20) THEN 'true'
-      WHEN first_role_ns < first_token_ns AND off_role_ns < $nearer * off_true_ns THEN 'role'
+      WHEN first_role_ns < first_token_ns AND off_role_ns < $nearer * off_true_ns
+        THEN CASE WHEN way_ns IS NULL THEN 'unchecked' ELSE 'role' END
       WHEN first_reasoning_ns < first_content_ns AND off_visible_ns < $nearer * off_true_ns
         THEN 'visible'
       ELSE 'true'
     END AS reading
-  FROM told
+  FROM held_against
 )
 SELECT
   request_key, row_id, vantage, ttft_ns,
   coalesce(first_token_ns, CASE WHEN reading = 'early' THEN server_ttft_ns END) AS stream_ttft_ns,
   reading,
-  ttft_ns - coalesce(first_token_ns, CASE WHEN reading = 'early' THEN server_ttft_ns END)
-    AS error_ns
+  ttft_ns + coalesce(way_ns, 0)
+    - coalesce(first_token_ns, CASE WHEN reading = 'early' THEN server_ttft_ns END) AS error_ns
 FROM judged

@@ -23,6 +23,9 @@
 -- returns: first_chunk_chars BIGINT     -- characters of the first
 -- returns: first_chunk_tokens BIGINT    -- tokens of the first, where told
 -- returns: streamed BOOLEAN             -- answered as a stream
+-- returns: output_visible_tokens BIGINT -- output the user sees, as this vantage tells it
+-- returns: output_reasoning_tokens BIGINT -- output spent on reasoning, as this vantage tells it
+-- returns: left_early BOOLEAN           -- it ended in an error, a timeout or an abort
 WITH told AS (
   SELECT i.request_key, t.vantage, t.vantage_rank, t.priority, t.start_ns AS wall_ns, r.*
   FROM resolve_instance AS i
@@ -56,6 +59,13 @@ SELECT
     AS first_chunk_chars,
   min_by(first_chunk_tokens, priority) FILTER (WHERE first_chunk_tokens IS NOT NULL)
     AS first_chunk_tokens,
-  min_by(streamed, priority) FILTER (WHERE streamed IS NOT NULL) AS streamed
+  min_by(streamed, priority) FILTER (WHERE streamed IS NOT NULL) AS streamed,
+  min_by(output_visible_tokens, priority) FILTER (WHERE output_visible_tokens IS NOT NULL)
+    AS output_visible_tokens,
+  min_by(output_reasoning_tokens, priority) FILTER (WHERE output_reasoning_tokens IS NOT NULL)
+    AS output_reasoning_tokens,
+  count(error) > 0 OR coalesce(max(status), 0) >= 400
+    OR count(*) FILTER (WHERE finish_reason IN ('abort', 'cancelled', 'timeout', 'error')) > 0
+    AS left_early
 FROM told
 GROUP BY request_key, vantage
