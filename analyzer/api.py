@@ -66,13 +66,12 @@ def _some(engine: Engine, filters: Filters | None) -> None:
     if filters in (None, Filters()) or engine.value("SELECT count(*) FROM resolve_request"):
         return
     told = engine.rows(
-        "SELECT count(*) AS n, min(start_ns) AS first_ns, max(start_ns) AS last_ns FROM resolve_told"
+        "SELECT count(*) AS n, min(start_ns) AS first_ns, max(start_ns) AS last_ns "
+        "FROM resolve_told"
     )[0]
     if told["n"]:
-        names = [
-            row["m"] for row in engine.rows("SELECT DISTINCT model AS m FROM request ORDER BY m")
-        ]
-        models = ", ".join(str(name) for name in names[:5] if name) or "not told"
+        rows = engine.rows("SELECT DISTINCT model FROM request WHERE model IS NOT NULL ORDER BY 1")
+        models = ", ".join(row["model"] for row in rows[:5]) or "not told"
         span = f"{quantity(told['first_ns'], 'time_ns')} to {quantity(told['last_ns'], 'time_ns')}"
         raise AnalyzerError("no request matches the filters", f"the case: {span}; models: {models}")
 

@@ -298,13 +298,18 @@ RECORDS = ['{"request_id":"a","vantage":"client","e2e_ms":1}', "", '{"request_id
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "  \r\n"])
 @pytest.mark.parametrize("bom", [b"", _file.BOM])
-def test_growth_at_any_byte_counts_as_one_read(reader, lines, newline, bom, tmp_path):
+def test_growth_at_any_cut_counts_as_one_read(reader, lines, newline, bom, tmp_path):
     data = bom + newline.join([*lines, ""]).encode()
     path = file_of(tmp_path, data)
     whole = read(READERS[reader], path)
     assert problems_of(whole) == []
     assert totals(whole)[0] == len(lines)
-    for cut in range(len(bom) + 1, len(data)):
+    # Every cut around a line end, and every seventh inside the lines.
+    ends = {
+        at for i, byte in enumerate(data) if byte in b"\r\n " for at in (i - 1, i, i + 1, i + 2)
+    }
+    cuts = ends | set(range(len(bom) + 1, len(data), 7))
+    for cut in sorted(cut for cut in cuts if len(bom) < cut < len(data)):
         grow(READERS[reader], path, data, cut, whole, tmp_path)
 
 

@@ -25,7 +25,7 @@ FILES = sorted(
 )
 TODAY = 1_772_323_200_000_000_000  # 2026-03-01, so that logs without a year always mean the same
 OPTIONS = Options(today_ns=TODAY)
-CUTS = 150
+CUTS = 40
 FLIPS = 150
 # An open request's row may change when its file grows; what was told beside it is final.
 TOLD_ONCE = ("chunk", "prompt_block", "request_tag")
