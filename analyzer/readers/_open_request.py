@@ -23,7 +23,6 @@ class OpenRequest:
     reasoning_ns: int | None = None
     content_ns: int | None = None
     last_token_ns: int | None = None
-    last_chunk_ns: int | None = None
     chunks: int = 0
     chars: int | None = None
     first_chars: int | None = None

@@ -293,7 +293,6 @@ def _sums() -> list[pl.Expr]:
         ts.filter(carries & reasoning).min().alias("reasoning_ns"),
         ts.filter(carries & ~reasoning).min().alias("content_ns"),
         ts.filter(carries).max().alias("last_token_ns"),
-        ts.max().alias("last_chunk_ns"),
         carries.sum().cast(pl.Int64).alias("chunks"),
         pl.len().cast(pl.Int64).alias("all_chunks"),
         # The sum of nothing told is not told.
@@ -311,9 +310,8 @@ def _add(one: OpenRequest, row: dict[str, Any]) -> None:
             setattr(one, name, row[name])
     if one.chunks == 0 and row["chunks"]:
         one.first_chars, one.first_tokens = row["first_chars"], row["first_tokens"]
-    for name in ("last_token_ns", "last_chunk_ns"):
-        if row[name] is not None:
-            setattr(one, name, max(row[name], getattr(one, name) or row[name]))
+    if row["last_token_ns"] is not None:
+        one.last_token_ns = max(row["last_token_ns"], one.last_token_ns or row["last_token_ns"])
     if row["chars"] is not None:
         one.chars = (one.chars or 0) + row["chars"]
     one.chunks += row["chunks"]

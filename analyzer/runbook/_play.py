@@ -122,6 +122,8 @@ class Play(Struct, frozen=True):
         """The thresholds and their reason, for ``explain``."""
         rule = self.front.fires_when
         parts = [f"at least {rule.requests} requests"]
+        if rule.smallest:
+            parts.append(f"a magnitude of at least {rule.smallest:g} {self.front.magnitude.unit}")
         if rule.relative:
             parts.append(f"an effect of at least {rule.relative:.0%} of their time")
         if rule.at_most == "note":
