@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import analyzer
 from analyzer.contract.outputs import BINS_NS, GROUPS
@@ -14,6 +15,7 @@ from analyzer.contract.types import (
     Criterion,
     Explanation,
     Filters,
+    Finding,
     Findings,
     Mark,
     Report,
@@ -24,29 +26,34 @@ from analyzer.contract.types import (
 from analyzer.engines.duckdb import Engine
 from analyzer.errors import AnalyzerError
 from analyzer.intake import hold_to, ingest
+from analyzer.questions import bounds as calculator
 from analyzer.questions import catalog, request
 from analyzer.questions import latency as latencies
 from analyzer.questions import report as reports
 from analyzer.questions.compare import QUESTION as COMPARED_SQL
 from analyzer.questions.compare import compare as compared
+from analyzer.questions.lines import quoted
+from analyzer.questions.over_time import over_time as lanes_of
+from analyzer.questions.scope import require_some, span_of
 from analyzer.questions.status import sources as sources_of
 from analyzer.questions.status import status_of
-from analyzer.questions.timeline import standout_sentence
-from analyzer.questions.verdict import verdict
+from analyzer.questions.timeline import standout_of
+from analyzer.questions.verdict import split, verdict
 from analyzer.report import html, page, share
 from analyzer.report.charts import timeline_png
 from analyzer.report.timeline import timeline
 from analyzer.report.values import quantity
 from analyzer.report.words import by_severity
 from analyzer.runbook._evaluate import evaluate, outcome_of
+from analyzer.runbook._family import outcomes
 from analyzer.runbook._play import Play, all_plays, play_named
 from analyzer.runbook._verify import verify as verified
 from analyzer.store.case import open_case
 
 __all__ = [
-    "compare", "explain", "findings", "formats", "groups", "hold_to", "ingest", "latency", "report",
-    "rules", "schema", "show", "sql", "status", "verify", "write_compare", "write_report",
-    "write_verify",
+    "bounds", "catalogued", "compare", "explain", "explain_family", "findings", "formats", "groups",
+    "hold_to", "ingest", "latency", "over_time", "report", "rules", "schema", "show", "span", "sql", "status", "verify",
+    "write_compare", "write_report", "write_verify",
 ]  # fmt: skip
 
 DEFAULT_REPORT = Path("reports/incident.html")
@@ -61,26 +68,13 @@ def _engine(db: str, filters: Filters | None = None) -> Iterator[Engine]:
         case.close()
 
 
-def _some(engine: Engine, filters: Filters | None) -> None:
-    """Raise where filters leave no request of a case that has some: an answer would mislead."""
-    if filters in (None, Filters()) or engine.value("SELECT count(*) FROM resolve_request"):
-        return
-    told = engine.rows(
-        "SELECT count(*) AS n, min(start_ns) AS first_ns, max(start_ns) AS last_ns "
-        "FROM resolve_told"
-    )[0]
-    if told["n"]:
-        rows = engine.rows("SELECT DISTINCT model FROM request WHERE model IS NOT NULL ORDER BY 1")
-        models = ", ".join(row["model"] for row in rows[:5]) or "not told"
-        span = f"{quantity(told['first_ns'], 'time_ns')} to {quantity(told['last_ns'], 'time_ns')}"
-        raise AnalyzerError("no request matches the filters", f"the case: {span}; models: {models}")
-
-
 def _judged(engine: Engine) -> Findings:
     found = evaluate(engine, quantity)
     told = latencies.by_metric(engine, ())
     return replace(
-        found, verdict=verdict(found, told, quantity, standout_sentence(engine, quantity))
+        found,
+        verdict=verdict(found, told, quantity, standout_of(engine)),
+        split=split(told, quantity),
     )
 
 
@@ -104,7 +98,7 @@ def latency(
             "--by, --slowest and --slo answer different questions", "ask them one by one"
         )
     with _engine(db, filters) as engine:
-        _some(engine, filters)
+        require_some(engine, filters, quantity)
         if slo:
             return latencies.objectives(engine, slo)
         if slowest:
@@ -112,16 +106,43 @@ def latency(
         return latencies.by_metric(engine, by)
 
 
-def show(db: str, request_id: str) -> RequestView:
-    """One request over all vantages, and the records it came from."""
+def over_time(db: str, filters: Filters | None = None) -> Table:
+    """The report's lanes by bin of time, the bins of the incident marked."""
+    with _engine(db, filters) as engine:
+        require_some(engine, filters, quantity)
+        return lanes_of(engine)
+
+
+def explain_family(db: str, family: str, filters: Filters | None = None) -> Table:
+    """Outcome of every rule of a family, such as ``queue``; empty where there is no such family."""
+    plays = [play for rule, play in all_plays().items() if rule.startswith(f"{family}.")]
+    if not plays:
+        return Table("analyze.rules", ())
+    with _engine(db, filters) as engine:
+        return outcomes(plays, engine, quantity)
+
+
+def show(
+    db: str, request_id: str, *, lines: bool = False, logs: Sequence[str | Path] = ()
+) -> RequestView:
+    """One request over all vantages, and the records it came from.
+
+    ``lines`` quotes the records from disk, masked, while the bytes are those that were ingested;
+    ``logs`` are folders to look in beside the current one and the case's own.
+    """
     with _engine(db) as engine:
-        return request.view(engine, request_id)
+        key = request.key_of(engine, request_id)
+        view = request.view_of(engine, key)
+        if not lines:
+            return view
+        folders = dict.fromkeys((*map(Path, logs), Path(), Path(db).parent))
+        return replace(view, lines=quoted(engine, key, tuple(folders)))
 
 
 def findings(db: str, filters: Filters | None = None) -> Findings:
     """Every rule's outcome: found, clear, or cannot say."""
     with _engine(db, filters) as engine:
-        _some(engine, filters)
+        require_some(engine, filters, quantity)
         return _judged(engine)
 
 
@@ -138,6 +159,16 @@ def explain(db: str, rule: str, filters: Filters | None = None) -> Explanation:
         claims=play.front.claims,
         fires_when=play.fires_when,
     )
+
+
+def span(db: str) -> tuple[int, int] | None:
+    """First and last time that any source of the case tells, ns; None where none does."""
+    case = open_case(db)
+    try:
+        ((first, last),) = case.run("SELECT min(first_ns), max(last_ns) FROM source")
+    finally:
+        case.close()
+    return None if first is None else (first, last)
 
 
 def rules() -> frozenset[str]:
@@ -161,9 +192,9 @@ def verify(
 
     Without a rule, those of the findings that fire in the whole case.
     """
-    plays = _to_verify(db, rule)
+    plays, windows = _to_verify(db, rule)
     with _later(db, filters, paths) as engine:
-        return verified(plays, engine)
+        return _verified(plays, windows, engine)
 
 
 def write_verify(
@@ -177,9 +208,9 @@ def write_verify(
 ) -> Table:
     """Do the same, and write it as an HTML page too."""
     _may_write(path, force=force)
-    plays = _to_verify(db, rule)
+    plays, windows = _to_verify(db, rule)
     with _later(db, filters, paths) as engine:
-        table, sources = verified(plays, engine), sources_of(engine)
+        table, sources = _verified(plays, windows, engine), sources_of(engine)
     criteria = tuple(
         (play.rule, Criterion(one.metric, one.op, one.value, one.unit, one.sql))
         for play in plays
@@ -190,11 +221,26 @@ def write_verify(
     return table
 
 
-def _to_verify(db: str, rule: str | None) -> list[Play]:
-    if rule is not None:
-        return [play_named(rule)]
-    fired = [one.rule for one in findings(db).found if one.severity != "note"]
-    return [play_named(name) for name in dict.fromkeys(fired)]
+def _to_verify(db: str, rule: str | None) -> tuple[list[Play], dict[str, tuple[int, int]]]:
+    """The plays to ask, and when each one's finding holds in the case."""
+    if rule is None:
+        found = [one for one in findings(db).found if one.severity != "note"]
+        plays = [play_named(one.rule) for one in found]
+    else:
+        plays = [play_named(rule)]
+        # A later capture can be held to a rule without the case that made one ask.
+        outcome = explain(db, rule).outcome if Path(db).exists() else None
+        found = [outcome] if isinstance(outcome, Finding) else []
+    return plays, {one.rule: one.window for one in found if one.window}
+
+
+def _verified(plays: list[Play], windows: dict[str, tuple[int, int]], engine: Engine) -> Table:
+    table = verified(plays, engine, windows)
+    if engine.value("SELECT count(*) FROM resolve_request"):
+        return table
+    within = span_of(engine, quantity)
+    told = f": those of the case start from {within}" if within else ""
+    return replace(table, notes=(f"No request starts in the time asked about{told}.",))
 
 
 @contextmanager
@@ -216,6 +262,8 @@ def compare(
 ) -> Table:
     """Every metric in two windows of one case, or in two cases, with bootstrap intervals."""
     with _engine(baseline_db or db, baseline) as before, _engine(db, window) as after:
+        require_some(before, baseline, quantity)
+        require_some(after, window, quantity)
         return compared(before, after)
 
 
@@ -231,6 +279,8 @@ def write_compare(
     """Do the same, and write it as an HTML page too."""
     _may_write(path, force=force)
     with _engine(baseline_db or db, baseline) as before, _engine(db, window) as after:
+        require_some(before, baseline, quantity)
+        require_some(after, window, quantity)
         table = compared(before, after)
         sides = (
             ("Before", _window(baseline), sources_of(before)),
@@ -255,7 +305,7 @@ def report(
 ) -> Report:
     """Everything the report shows, as plain values; ``share_safe`` hashes every name in it."""
     with _engine(db, filters) as engine:
-        _some(engine, filters)
+        require_some(engine, filters, quantity)
         found = _judged(engine)
         given = filters is not None and (filters.since_ns or filters.until_ns) is not None
         whole = reports.build(
@@ -280,6 +330,10 @@ def write_report(
 
     The default path is overwritten, what has a name only with ``force``.
     """
+    if png is not None and Path(png).exists() and not Path(png).is_dir():
+        raise AnalyzerError(
+            f"--png {png} is a file", "it names a folder: the picture is FOLDER/timeline.png"
+        )
     picture_path = Path(png) / "timeline.png" if png is not None else None
     _may_write(path, force=force)
     _may_write(picture_path, force=force)
@@ -309,6 +363,19 @@ def _write(path: str | Path, content: str | bytes) -> Path:
             f"cannot write {target}: {error.strerror}", "-o FILE names another"
         ) from None
     return target
+
+
+def bounds(*, simple: bool = False, **asked: Any) -> Table:  # noqa: ANN401 - the fields of Ask
+    """How fast a model can be on a part, without data: ``asked`` are fields of ``bounds.ask.Ask``.
+
+    ``simple`` uses the textbook's formulas.
+    """
+    return calculator.answer(calculator.Ask(**asked), simple=simple)
+
+
+def catalogued(kind: str) -> list[str]:
+    """Names that the catalogs know: of ``models``, ``gpus`` or ``weights`` (formats)."""
+    return calculator.names(kind)
 
 
 def sql(db: str, query: str, filters: Filters | None = None) -> Table:

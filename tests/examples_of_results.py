@@ -13,6 +13,7 @@ from examples_over_time import (
     MARKS,
     START,
     VIEW,
+    WAITS,
     WINDOW,
     S,
     hostile_view,
@@ -97,6 +98,7 @@ QUEUE = Finding(
     "memory.",
     contradicts="A KV cache near full, or prompts that grew in the same window.",
     how_computed="Waits are the engine's own; the baseline is the rest of the case.",
+    chart=WAITS,
 )
 CACHE = Finding(
     rule="prefill.cache-miss",
@@ -380,7 +382,7 @@ METRICS = Table(
             "metric": metric,
             **{f"{name}_ns": size * 1_234_567_890 for name, size in MOMENTS},
             "share": 0.5,
-            **dict.fromkeys(("requests", "measured", "derived", "absent"), 4218),
+            **{"requests": 4218, "measured": 4218, "derived": 0, "absent": 12},
         }
         for metric in ("e2e", "ttft", "unattributed")
     ),
@@ -391,6 +393,7 @@ LATENCY = Table(
         {
             "model": "llama-3.1-70b",
             "hour_ns": START,
+            "metric": "ttft",
             "requests": 4218,
             "ttft_p95_ns": 4_812_000_000,
             "error_ratio": 0.0123456789012,

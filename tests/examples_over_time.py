@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analyzer.contract.types import Bar, Lane, Mark, RequestView, Table
+from analyzer.contract.types import Bar, Chart, Lane, Mark, RequestView, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,25 @@ def lane(
         for group, value in lines.items()
     )
     return Lane(name, unit, 60 * S, rows)
+
+
+WAITS = Chart(
+    *("Queue wait of each request", "start", "time_ns", "queue wait", "ns"),
+    *("SELECT start_ns AS x, queue_ns AS y, 'others' AS series FROM latency_segment", 480),
+    tuple(
+        {
+            "x": START + minute * 60 * S,
+            "y": (4 * S if 20 <= minute < 42 else 80_000_000) + minute * 1_000_000,
+            "series": "waited at the limit" if 20 <= minute < 42 else "others",
+        }
+        for minute in range(60)
+    ),
+)
+
+
+def hostile_chart() -> Chart:
+    row = {"x": 1.0, "y": 2.0, "series": HOSTILE}
+    return Chart(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, 1, (row,))
 
 
 def _late(minute: int) -> int:

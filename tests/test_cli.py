@@ -148,6 +148,7 @@ def test_ingest_passes_its_options(calls):
     assert args == ("analyze.duckdb", ("-", "logs/*.gz"))
     assert named == {
         "reader": "r",
+        "mapping": None,
         "deployment": "d.json",
         "prices": "p.toml",
         "zone": "Europe/Berlin",

@@ -81,7 +81,7 @@ def test_a_tiny_case_has_no_incident(tmp_path):
 def test_the_report_holds_the_window_against_the_rest(tmp_path):
     db = _case(tmp_path, lambda i, rng: rng.gauss(1_000, 150) * (1.8 if i >= 120 else 1))
     incident = analyzer.api.report(db).incident
-    assert incident.why.startswith("end-to-end time is 1.7")
+    assert incident.why.startswith("end-to-end time was 1.7")
     assert abs(incident.window[0] - (T + 120 * 5) * NS) <= 20 * NS
     mean = next(
         row for row in incident.changes.rows

@@ -82,7 +82,7 @@ def test_text_stands_out(browser, pages, dark):
 
 
 def test_the_narrow_picture_replaces_the_wide_one(browser, pages):
-    shown = "[...document.querySelectorAll('.chart')].map(e => e.offsetWidth > 0)"
+    shown = "[...document.querySelectorAll('#time .chart')].map(e => e.offsetWidth > 0)"
     browser.open(pages / "rich.html", 1200)
     assert browser.value(shown) == [True, False]
     browser.open(pages / "rich.html", 390)
@@ -93,7 +93,7 @@ def test_only_the_shown_picture_is_read_out(browser, pages):
     """The hidden picture is hidden from a screen reader too."""
     browser.open(pages / "rich.html", 390)
     pictures = browser.value(
-        "[...document.querySelectorAll('.chart')].filter(e => e.checkVisibility()).length"
+        "[...document.querySelectorAll('#time .chart')].filter(e => e.checkVisibility()).length"
     )
     assert pictures == 1
 
@@ -117,7 +117,36 @@ def test_the_page_is_complete_without_scripts(browser, pages):
     text = browser.value("document.body.innerText")
     for words in ("The incident", "What to do now", "Checked and clear", "Sources and method"):
         assert words in text
-    assert browser.value("document.querySelectorAll('.chart svg').length") == 2
+    assert browser.value("document.querySelectorAll('#time .chart svg').length") == 2
+    assert browser.value("document.querySelectorAll('.finding .chart svg').length") == 2
+
+
+def test_pointing_reads_a_time_and_dragging_gives_its_command(browser, pages):
+    browser.open(pages / "rich.html", 1200)
+    browser.value("document.querySelector('#time .chart svg').scrollIntoView({block: 'end'})")
+    left, top, scale = browser.value(
+        "(() => { const s = document.querySelector('#time .chart svg');"
+        "const b = s.getBoundingClientRect();"
+        "return [b.left, b.bottom, b.width / s.viewBox.baseVal.width] })()"
+    )
+    # The picture spans an hour from 14:10 on; its axis is 828 pixels from 56 on.
+    at = [left + scale * (56 + 828 * minute / 60) for minute in (20.5, 42.5)]
+
+    def mouse(kind: str, x: float) -> None:
+        told = {"x": x, "y": top - 40, "button": "left", "clickCount": 1}
+        browser.call("Input.dispatchMouseEvent", type=kind, **told)
+
+    mouse("mouseMoved", at[0])
+    read = browser.value("document.querySelector('.readout').innerText")
+    assert "From\n2026-09-17T14:30:00Z" in read
+    assert "p50 4.72 s" in read
+    mouse("mousePressed", at[0])
+    mouse("mouseMoved", at[1])
+    mouse("mouseReleased", at[1])
+    command = browser.value("document.querySelector('.picked').innerText")
+    window = "--since 2026-09-17T14:30:00Z --until 2026-09-17T14:53:00Z"
+    assert command == f"For the marked window alone: analyze report {window}"
+    assert browser.errors == []
 
 
 def _axe() -> Path | None:
@@ -153,7 +182,7 @@ def test_prints_as_light_pages_with_its_picture(browser, pages):
     try:
         page = browser.value("getComputedStyle(document.body).backgroundColor")
         shown = browser.value(
-            "[...document.querySelectorAll('.chart')].map(e => e.offsetWidth > 0)"
+            "[...document.querySelectorAll('#time .chart')].map(e => e.offsetWidth > 0)"
         )
     finally:
         browser.media("")

@@ -18,8 +18,9 @@ from helpers import case_of, engine_of
 import analyzer
 from analyzer.contract.types import CONFIDENCES, SEGMENTS, SEVERITIES
 from analyzer.errors import AnalyzerError
+from analyzer.runbook._chart import MOST, chart_of
 from analyzer.runbook._evaluate import steady
-from analyzer.runbook._play import all_plays, parse
+from analyzer.runbook._play import ChartOf, all_plays, parse
 from analyzer.store.case import open_case
 
 PLAYS = all_plays()
@@ -72,6 +73,33 @@ def test_the_sql_of_every_number_gives_that_number(case):
                 assert engine.value(criterion.sql) is not None, criterion
 
 
+def test_a_picture_shows_what_its_sql_gives(case):
+    with engine_of(case) as engine:
+        for finding in analyzer.findings(case).found:
+            if finding.chart is None:
+                assert PLAYS[finding.rule].front.chart is None
+                continue
+            told = engine.rows(f"SELECT * FROM ({finding.chart.sql}) WHERE x + y IS NOT NULL")
+            assert finding.chart.points == len(told), finding.rule
+            assert {row["series"] for row in finding.chart.rows} == {row["series"] for row in told}
+            assert all(row in told for row in finding.chart.rows)
+
+
+def test_a_picture_of_many_requests_is_a_sample(case):
+    with engine_of(case) as engine:
+        spec = ChartOf(
+            title="t", x="x", x_unit="1", y="y", y_unit="ns",
+            sql="SELECT range AS x, range % 7 AS y, CASE WHEN range < 3 THEN 'few' ELSE 'many' END "
+            "AS series FROM range(100000)",
+        )  # fmt: skip
+        chart = chart_of(spec, engine)
+    assert chart is not None
+    assert chart.points == 100_000
+    series = [row["series"] for row in chart.rows]
+    assert series.count("few") == 3
+    assert MOST / 2 < series.count("many") <= MOST
+
+
 def test_findings_name_requests_that_exist(case):
     for finding in analyzer.findings(case).found:
         assert finding.examples, finding.rule
@@ -91,7 +119,12 @@ def test_findings_are_complete(case):
         assert finding.window[0] < finding.window[1]
         assert finding.actions
         assert finding.done_when
-        for text in (finding.symptom, finding.cause, *(one.do for one in finding.actions)):
+        for text in (
+            finding.brief,
+            finding.symptom,
+            finding.cause,
+            *(one.do for one in finding.actions),
+        ):
             assert text
             assert not re.search(r"\{\w+\}", text), text
 

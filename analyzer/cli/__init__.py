@@ -17,7 +17,7 @@ import click
 
 from analyzer import __version__
 from analyzer.cli import _console
-from analyzer.errors import AnalyzerError
+from analyzer.errors import AnalyzerError, near
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ Reads logs and traces of LLM serving. Nothing leaves this machine.
   analyze verify                is it fixed? asked of a later window or capture
   analyze compare               before and after: what changed beyond noise
 
-Look inside:  status  show  sql  schema  formats
+Look inside:  status  timeline  show  sql  schema  formats
 Help:         analyze COMMAND --help     Tab completion: analyze completion
 """
 
@@ -71,6 +71,17 @@ class Commands(click.Group):
         module = importlib.import_module(f"analyzer.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the command that was meant where there is none of that name."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and name.isidentifier():
+            meant = near(name, self.list_commands(ctx))
+            if meant:
+                ctx.fail(f"No such command {name!r}: did you mean {' or '.join(meant)}?")
+        return super().resolve_command(ctx, args)
 
     def main(
         self,

@@ -58,3 +58,29 @@ def groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer
         names = _begin((name for name in api.groups() if name not in taken), typed)
         return [f"{before}{comma}{name}" for name in names]
     return []
+
+
+def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Models of the catalog."""
+    del ctx, param
+    return _catalogued("models", incomplete)
+
+
+def gpus(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Accelerators of the catalog."""
+    del ctx, param
+    return _catalogued("gpus", incomplete)
+
+
+def weights(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Weight formats."""
+    del ctx, param
+    return _catalogued("weights", incomplete)
+
+
+def _catalogued(kind: str, incomplete: str) -> Offer:
+    with suppress(Exception):
+        from analyzer import api
+
+        return _begin(api.catalogued(kind), incomplete)
+    return []

@@ -13,7 +13,7 @@ from analyzer.report.values import safe_text, size
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PLAIN = str.maketrans({"█": "#", "·": ".", "…": "~", **dict.fromkeys("▏▎▍▌▋▊▉", "#")})
+_PLAIN = str.maketrans("█·…▁▂▃▄▅▆▇", "#.~_.:-=+*") | str.maketrans(dict.fromkeys("▏▎▍▌▋▊▉", "#"))
 _PER_SECOND = 10
 """Redraws of the progress line; more would cost more than it tells."""
 

@@ -14,7 +14,7 @@ import click
 from analyzer.cli import DEFAULT_DB, _console
 from analyzer.contract.types import Filters
 from analyzer.report.formats import FORMATS, render
-from analyzer.report.values import safe_text, size
+from analyzer.report.values import rfc3339, safe_text, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INT64 = 2**63
+_CLOCK = re.compile(r"(\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9})\d*)?[Zz]?")
+_NO_ZONE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?")
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d))?"
 )
@@ -37,7 +39,8 @@ def _db(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
 def db_option(command: Command) -> Command:
     """Add ``--db`` to a command."""
     text = f"The case's database (default {DEFAULT_DB})."
-    return click.option("--db", metavar="FILE", callback=_db, help=text)(command)
+    # Eager: a time without a date asks the case for its day.
+    return click.option("--db", metavar="FILE", callback=_db, help=text, is_eager=True)(command)
 
 
 def format_option(command: Command) -> Command:
@@ -67,7 +70,13 @@ class Moment(click.ParamType[int]):
         """Read to the nanosecond; a time without a zone is refused, since it could be any."""
         if isinstance(value, int):
             return value
+        clock_only = _CLOCK.fullmatch(value.strip())
+        if clock_only:
+            value = self._on_the_only_day(clock_only, value, param, ctx)
         match = _TIME.fullmatch(value.strip())
+        if not match and _NO_ZONE.fullmatch(value.strip()):
+            told = value.strip().replace(" ", "T")
+            self.fail(f"{value!r} is no time: it names no zone; UTC is {told}Z", param, ctx)
         if not match:
             self.fail(
                 f"{value!r} is no time; write 2026-09-17 or 2026-09-17T14:10:00Z (zone needed)",
@@ -84,6 +93,31 @@ class Moment(click.ParamType[int]):
         if abs(moment_ns) >= _INT64:
             self.fail(f"{value!r} is out of range; times run from 1678 to 2262", param, ctx)
         return moment_ns
+
+    def _on_the_only_day(
+        self,
+        match: re.Match[str],
+        value: str,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str:
+        """Give a clock its date where the case has one day only; say so, for it is a guess."""
+        from analyzer import api
+
+        db = ctx.params.get("db") if ctx else None
+        ends = api.span(db) if db and Path(db).exists() else None
+        days = sorted({rfc3339(end)[:10] for end in ends}) if ends else []
+        if len(days) != 1:
+            spans = f"; the case runs from {days[0]} to {days[-1]}" if days else ""
+            day = days[0] if days else "2026-09-17"
+            self.fail(
+                f"{value!r} is no time: it names no date{spans}. Write {day}T{match[1]}Z",
+                param,
+                ctx,
+            )
+        told = f"{days[0]}T{match[1]}{f'.{match[2]}' if match[2] else ''}Z"
+        _console.note(f"note: {value} is read as {told}, the case's only day")
+        return told
 
 
 class Window(click.ParamType[tuple[int, int]]):
@@ -151,7 +185,7 @@ class MarkAt(click.ParamType["tuple[int, str]"]):
         """Take the time from the front; what is left is the text."""
         if isinstance(value, tuple):
             return value
-        match = _TIME.match(value.strip())
+        match = _TIME.match(value.strip()) or _CLOCK.match(value.strip())
         text = value.strip()[match.end() :] if match else ""
         # A clock that is left over had no zone; it must not become the text of a mark at midnight.
         if not match or not text[:1].isspace() or re.match(r"\s+\d\d:\d\d", text):

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from analyzer.cli import _complete
-from analyzer.cli._options import db_option, example, filter_options, format_option, show
+from analyzer.cli._options import (
+    db_option,
+    example,
+    filter_options,
+    format_option,
+    next_step,
+    show,
+)
 
 if TYPE_CHECKING:
     from analyzer.contract.types import Filters
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
     "explain",
     epilog=example(
         "analyze explain queue.admission-limit",
+        "analyze explain queue",
     ),
 )
 @click.argument("rule", metavar="RULE", shell_complete=_complete.rules)
@@ -24,7 +32,16 @@ if TYPE_CHECKING:
 @format_option
 @db_option
 def command(*, rule: str, filters: Filters, form: str, db: str) -> None:
-    """Explain one rule: symptom, evidence with its SQL, cause, action, done when."""
+    """Explain one rule: symptom, evidence with its SQL, cause, action, done when.
+
+    The first part of a rule's name (queue) lists the rules that begin with it.
+    """
     from analyzer import api
 
-    show(api.explain(db, rule, filters), form)
+    family = None if "." in rule else api.explain_family(db, rule, filters)
+    if family is None or not family.rows:
+        show(api.explain(db, rule, filters), form)
+        return
+    show(family, form)
+    worst = next((row["rule"] for row in family.rows if row["outcome"] == "found"), None)
+    next_step(form, db, "explain", worst or family.rows[0]["rule"])

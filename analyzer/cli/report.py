@@ -11,7 +11,7 @@ from analyzer.cli import _console
 from analyzer.cli._options import MarkAt, db_option, example, filter_options, show
 from analyzer.contract.types import Mark
 from analyzer.report.formats import FORMATS
-from analyzer.report.values import size
+from analyzer.report.values import moment, size, window
 
 if TYPE_CHECKING:
     from analyzer.contract.types import Filters
@@ -72,6 +72,8 @@ def command(
     known = tuple(Mark(*mark) for mark in marks)
     if form and (output or png):
         raise click.UsageError("-f prints to the terminal, -o and --png write files: give one")
+    if known:
+        _warn_outside(known, api.span(db))
     if form:
         show(api.report(db, filters, title=title, marks=known, share_safe=share_safe), form)
         return
@@ -91,3 +93,15 @@ def command(
     picture = Path(png) / "timeline.png" if png else None
     if picture and picture.exists():
         _console.out(f"Wrote {picture} ({size(picture.stat().st_size)})\n")
+
+
+def _warn_outside(marks: tuple[Mark, ...], span: tuple[int, int] | None) -> None:
+    """A mark that the timeline cannot show is likely one of another day or zone."""
+    if span is None:
+        return
+    for mark in marks:
+        if not span[0] <= mark.time_ns <= span[1]:
+            _console.note(
+                f"warning: the mark {mark.text!r} at {moment(mark.time_ns)} lies outside the data "
+                f"({window(span)}): it is listed, but not on the timeline"
+            )

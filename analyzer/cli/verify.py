@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -18,6 +19,7 @@ from analyzer.cli._options import (
     wrote,
 )
 from analyzer.contract.types import Filters
+from analyzer.errors import near
 from analyzer.report.answers import unmet
 from analyzer.report.values import rfc3339
 
@@ -51,6 +53,10 @@ def command(
     from analyzer import api
 
     rule = words[0] if words and words[0] in api.rules() else None
+    if words and not rule and not Path(words[0]).exists():
+        meant = near(words[0], api.rules())
+        if meant:
+            raise click.UsageError(f"no rule or path {words[0]!r}: did you mean {meant[0]}?")
     paths = words[1:] if rule else words
     if bool(paths) == bool(window):
         raise click.UsageError("give a later --window A..B, or PATH... of a later capture")

@@ -31,6 +31,24 @@ def _row(doc: str, *columns: tuple[str, pa.DataType, str, str]) -> pa.Schema:
 
 
 _S, _I, _F = pa.string(), pa.int64(), pa.float64()
+
+
+def _struct(*names: tuple[str, pa.DataType, str, str]) -> pa.StructType:
+    return pa.struct(list(_row("", *names)))
+
+
+_BY_LINE = _struct(
+    ("strict", _F, "ms", "cannot be beaten: own KV, all bandwidth, fastest dtype"),
+    ("expected", _F, "ms", "of this batch and layout; NULL where they are not told"),
+    ("attainable", _F, "ms", "the same at ceilings that were measured, with all-reduces"),
+)
+_LEVER = _struct(
+    ("change", _S, "", "what is changed"),
+    ("tpot_ms", _F, "ms", "TPOT then, of lever_line"),
+    ("ttft_ms", _F, "ms", "TTFT then, of lever_line"),
+    ("tokens_per_s", _F, "tokens/s", "expected output of the batch then"),
+    ("sequences_that_fit", _I, "sequences", "sequences of this context that fit then"),
+)
 _GROUP_COLUMNS = [(name, _S, "", f"group: {name} (with --by)") for name in GROUPS] + [
     (f"{name}_ns", _I, "ns", f"group: start of the {name} (with --by)") for name in BINS_NS
 ]
@@ -39,7 +57,11 @@ OUTPUTS: dict[str, pa.Schema] = {
     "analyze.latency": _row(
         "One latency metric of one group of requests.",
         *_GROUP_COLUMNS,
-        ("metric", _S, "", "e2e, ttft, tpot, itl (per chunk), or a segment"),
+        (
+            *("metric", _S, ""),
+            "e2e, ttft, tpot, itl (per chunk) or a segment of requests that succeeded; failed: "
+            "end-to-end time of those that did not, which are in no other row",
+        ),
         ("requests", _I, "requests", "requests that have it"),
         ("mean_ns", _I, "ns", "mean"),
         ("p50_ns", _I, "ns", "median"),
@@ -67,13 +89,70 @@ OUTPUTS: dict[str, pa.Schema] = {
         ("output_tokens", _I, "tokens", "visible and reasoning"),
     ),
     "analyze.latency.slo": _row(
-        "One objective held against every request that has its metric.",
+        "One objective held against every request that has its metric; a failure misses it.",
         ("slo", _S, "", "the objective"),
-        ("requests", _I, "requests", "requests that have the metric"),
+        ("requests", _I, "requests", "requests that have the metric or failed"),
         ("met", _I, "requests", "requests that meet it"),
         ("missed", _I, "requests", "requests that do not"),
+        ("failed", _I, "requests", "of the missed: requests that failed, each a miss"),
         ("met_ratio", _F, "ratio", "share that meets it"),
         ("without", _I, "requests", "requests that lack the metric"),
+    ),
+    "analyze.bounds": _row(
+        "How fast a model can be on a part: one row an answer.",
+        ("model", _S, "", "model: key of the catalog, name of the config, or inline"),
+        ("gpu", _S, "", "part: key of the catalog, or custom"),
+        ("gpus", _I, "1", "devices that hold the model once"),
+        ("layout", _S, "", "tp, pp and dp; NULL where not told"),
+        ("weights", _S, "", "weight format"),
+        ("kv_bits", _F, "bits", "bits of a cached element"),
+        ("batch", _I, "sequences", "sequences that decode together"),
+        ("context", _I, "tokens", "context of each"),
+        ("prompt", _I, "tokens", "prompt"),
+        ("cached", _I, "tokens", "of the prompt, in the prefix cache"),
+        ("tokens_per_step", _F, "tokens", "tokens a step commits"),
+        ("total_params", _I, "1", "parameters of the decoder"),
+        ("read_params_decode", _I, "1", "parameters that one token reads; the head, no embedding"),
+        ("weight_bytes", _I, "bytes", "weights read a step, by the batch where it is told"),
+        ("checkpoint_bytes", _I, "bytes", "weights held on all devices"),
+        ("kv_bytes_per_token", _F, "bytes", "cache of one token, windows aside"),
+        ("kv_bytes", _I, "bytes", "cache read a step"),
+        ("state_bytes", _I, "bytes", "fixed states of one sequence"),
+        ("flops_per_step", _F, "FLOP", "FLOPs of a decode step"),
+        ("prefill_flops", _F, "FLOP", "FLOPs of the prompt (with --simple)"),
+        ("tpot_ms", _BY_LINE, "ms", "time per output token"),
+        ("ttft_ms", _BY_LINE, "ms", "time to first token: prefill of one prompt alone"),
+        ("tokens_per_s", _F, "tokens/s", "expected output of the batch"),
+        ("limited_by", _S, "", "memory or compute: which of them a decode step waits for"),
+        ("flops_per_byte", _F, "FLOP/byte", "arithmetic intensity of a decode step"),
+        ("ridge_batch", _F, "sequences", "batch from which weights are computed longer than read"),
+        ("sequences_that_fit", _I, "sequences", "sequences of this context beside the weights"),
+        ("context_that_fits", _I, "tokens", "longest context at this batch"),
+        ("lever_line", _S, "", "line that the levers tell: expected, else strict"),
+        ("levers", pa.list_(pa.field("item", _LEVER, nullable=False)), "", "what changes give"),
+        ("assumed", pa.list_(pa.field("item", _S, nullable=False)), "", "what was not told"),
+        ("model_source", _S, "", "where the shape is from, and how sure that is"),
+        ("gpu_source", _S, "", "where the figures are from, and how sure they are"),
+        ("memory_bandwidth_bytes_s", _F, "bytes/s", "bandwidth of one device"),
+    ),
+    "analyze.timeline": _row(
+        "One bin of one line of a lane over time.",
+        ("lane", _S, "", "what is shown, as in the report"),
+        ("line", _S, "", "line of the lane: p50, p95, running, ..."),
+        ("unit", _S, "", "unit of the value"),
+        ("start_ns", _I, "ns", "start of the bin"),
+        ("width_ns", _I, "ns", "length of the bin"),
+        ("value", _F, "", "value, in unit; no row where nothing is told"),
+        ("incident", pa.bool_(), "", "the bin lies in the window that stands out"),
+    ),
+    "analyze.rules": _row(
+        "One rule of a family and its outcome in this case.",
+        ("rule", _S, "", "rule"),
+        ("outcome", _S, "", "found, clear or cannot say"),
+        ("severity", _S, "", "of what was found"),
+        ("requests", _I, "requests", "requests touched"),
+        ("coverage", _F, "ratio", "share of the requests in scope with the inputs"),
+        ("title", _S, "", "what it claims, in a line"),
     ),
     "analyze.verify": _row(
         "One done-when criterion, asked of a later window or capture.",
@@ -84,20 +163,30 @@ OUTPUTS: dict[str, pa.Schema] = {
         ("op", _S, "", "<=, <, >=, > or ="),
         ("target", _F, "", "what it must be, in unit"),
         ("unit", _S, "", "unit of value and target"),
+        (
+            *("when", _S, ""),
+            "where the requests judged lie: before, during or after the finding; NULL where it "
+            "does not hold in the case",
+        ),
         ("why", _S, "", "what is missing, where nothing can be said"),
     ),
     "analyze.compare": _row(
         "One statistic of one metric in two windows or cases, with the interval of its change.",
         ("metric", _S, "", "latency, segment, tokens or rate"),
         ("statistic", _S, "", "mean, p50 or p95"),
-        ("baseline", _F, "", "before, in unit"),
-        ("window", _F, "", "after, in unit"),
+        ("baseline", _F, "", "before, in unit; no p95 below 20 values"),
+        ("window", _F, "", "after, in unit; no p95 below 20 values"),
         ("change", _F, "", "after minus before, in unit"),
         ("low", _F, "", "lower edge of the 95 % bootstrap interval of the change"),
         ("high", _F, "", "upper edge of it"),
         ("unit", _S, "", "unit of the values"),
         ("change_ratio", _F, "ratio", "change over before"),
-        ("beyond_noise", pa.bool_(), "", "the interval leaves out 0; NULL below 5 values a side"),
+        (
+            "beyond_noise",
+            pa.bool_(),
+            "",
+            "the interval leaves out 0; NULL below 20 values (5 minutes) a side",
+        ),
         ("baseline_requests", _I, "requests", "values before"),
         ("window_requests", _I, "requests", "values after"),
     ),

@@ -99,6 +99,24 @@ class Magnitude:
 
 
 @dataclass(frozen=True)
+class Chart:
+    """The requests behind a finding as points: ``rows`` have ``x``, ``y`` and ``series``.
+
+    ``rows`` are a sample where there are too many to draw; ``points`` is how many there are. An
+    axis is a name and a unit as in :class:`Evidence`, or ``time_ns`` for moments.
+    """
+
+    title: str
+    x: str
+    x_unit: str
+    y: str
+    y_unit: str
+    sql: str
+    points: int
+    rows: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
 class Finding:
     """A claim with its proof. ``coverage`` is the share of requests in scope with the inputs."""
 
@@ -118,11 +136,13 @@ class Finding:
     actions: tuple[Action, ...] = ()
     done_when: tuple[Criterion, ...] = ()
     examples: tuple[str, ...] = ()
+    brief: str = ""
     symptom: str = ""
     cause: str = ""
     contradicts: str = ""
     how_computed: str = ""
     record_it: str = ""
+    chart: Chart | None = None
 
 
 @dataclass(frozen=True)
@@ -154,12 +174,16 @@ class CannotSay:
 
 @dataclass(frozen=True)
 class Findings:
-    """Every rule's outcome, each in exactly one of the three lists."""
+    """Every rule's outcome, each in exactly one of the three lists.
+
+    ``verdict`` says when, what and what to do first; ``split`` where all the time went.
+    """
 
     found: tuple[Finding, ...] = ()
     clear: tuple[Clear, ...] = ()
     cannot_say: tuple[CannotSay, ...] = ()
     verdict: str = ""
+    split: str = ""
 
 
 @dataclass(frozen=True)
@@ -286,7 +310,11 @@ class Bar:
 
 @dataclass(frozen=True)
 class RequestView:
-    """One request over all vantages: facts, waterfall, tokens and the records it came from."""
+    """One request over all vantages: facts, waterfall, tokens and the records it came from.
+
+    ``lines`` (on request only) quote the records from disk: path, record, and ``line`` or ``why``
+    there is none.
+    """
 
     id: str
     facts: tuple[tuple[str, str], ...]
@@ -297,6 +325,7 @@ class RequestView:
     tokens: tuple[tuple[str, int | None], ...]
     records: tuple[dict[str, Any], ...]
     notes: tuple[str, ...] = ()
+    lines: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

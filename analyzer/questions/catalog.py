@@ -5,7 +5,7 @@ from __future__ import annotations
 from analyzer.contract.tables import TABLES, doc_of, unit_of
 from analyzer.contract.types import Table
 from analyzer.engines.analysis import all_analyses
-from analyzer.errors import AnalyzerError
+from analyzer.errors import AnalyzerError, hint_of
 from analyzer.readers._find import all_readers, reader_named
 
 _TYPES = {
@@ -37,7 +37,9 @@ def formats(name: str | None) -> Table:
         "described in": reader.docs,
         "version": str(reader.version),
     }
-    return Table("analyze.format", tuple({"field": k, "value": v} for k, v in facts.items() if v))
+    told = [{"field": k, "value": v} for k, v in facts.items() if v]
+    told += [{"field": "example", "value": line} for line in reader.example.splitlines()]
+    return Table("analyze.format", tuple(told))
 
 
 def schema(name: str | None) -> Table:
@@ -63,7 +65,5 @@ def schema(name: str | None) -> Table:
         known = sorted({row["table"] for row in rows})
         rows = [row for row in rows if row["table"] == name.lower()]
         if not rows:
-            raise AnalyzerError(
-                f"no table or analysis named {name!r}", f"known: {', '.join(known)}"
-            )
+            raise AnalyzerError(f"no table or analysis named {name!r}", hint_of(name, known))
     return Table("analyze.schema", tuple(rows))

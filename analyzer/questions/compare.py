@@ -17,8 +17,11 @@ from analyzer.engines.duckdb import Engine
 RESAMPLES = 200
 LARGEST_SAMPLE = 5_000
 """Larger sides are resampled at this size and the interval is narrowed by sqrt(m / n)."""
-FEWEST = 5
-"""Values a side needs before an interval means anything."""
+FEWEST = 20
+"""Values a side needs for a p95 (one in twenty lies above it) and for an interval: a bootstrap of
+fewer draws too narrow ones."""
+FEWEST_MINUTES = 5
+"""The same for requests per minute, of which each value counts many requests."""
 
 _LOW, _HIGH = 0.025, 0.975
 _STATISTICS = ("mean", "p50", "p95")
@@ -33,7 +36,7 @@ QUESTION = """
 WITH chosen AS (SELECT * FROM resolve_request WHERE {when})
 SELECT m.metric, m.value_ns AS value, m.request_key
 FROM latency_metric AS m JOIN chosen AS c ON m.request_key = c.request_key
-WHERE m.value_ns IS NOT NULL
+WHERE m.value_ns IS NOT NULL AND NOT c.failed
 UNION ALL
 SELECT 'input_tokens', CAST(input_tokens AS DOUBLE), request_key FROM chosen
 WHERE input_tokens IS NOT NULL
@@ -44,8 +47,8 @@ UNION ALL
 SELECT 'output_tokens', CAST(output_tokens AS DOUBLE), request_key FROM chosen
 WHERE output_tokens IS NOT NULL
 UNION ALL
-SELECT 'error_rate', CASE WHEN status >= 400 OR error IS NOT NULL THEN CAST(1 AS DOUBLE)
-  ELSE CAST(0 AS DOUBLE) END, request_key
+SELECT 'error_rate', CASE WHEN failed THEN CAST(1 AS DOUBLE) ELSE CAST(0 AS DOUBLE) END,
+  request_key
 FROM chosen WHERE status IS NOT NULL OR error IS NOT NULL OR finish_reason IS NOT NULL
 ORDER BY metric, request_key
 """
@@ -69,14 +72,16 @@ def changes(engine: Engine, window: tuple[int, int]) -> Table:
 
 
 def _compared(before: dict[str, pl.Series], after: dict[str, pl.Series]) -> Table:
-    rows = []
+    rows, nowhere = [], []
     for metric, unit in _METRICS:
         left, right = before.get(metric), after.get(metric)
         if left is None and right is None:
+            nowhere.append(metric.replace("_", " "))
             continue
         statistics = ("mean",) if metric in _ONLY_MEAN else _STATISTICS
         rows += _rows(metric, unit, statistics, left, right)
-    return Table("analyze.compare", tuple(rows))
+    told = f"On neither side: {', '.join(nowhere)}."
+    return Table("analyze.compare", tuple(rows), (told,) if rows and nowhere else ())
 
 
 def _samples(engine: Engine, when: str) -> dict[str, pl.Series]:
@@ -106,7 +111,8 @@ def _rows(
     left: pl.Series | None,
     right: pl.Series | None,
 ) -> list[dict[str, Any]]:
-    enough = left is not None and right is not None and min(len(left), len(right)) >= FEWEST
+    fewest = FEWEST_MINUTES if metric == "requests_per_minute" else FEWEST
+    enough = left is not None and right is not None and min(len(left), len(right)) >= fewest
     drawn = _differences(left, right) if enough and left is not None and right is not None else None
     rows = []
     for statistic in statistics:
@@ -163,7 +169,7 @@ def _narrowed(
 
 
 def _statistic(values: pl.Series | None, name: str) -> float | None:
-    if values is None or values.is_empty():
+    if values is None or values.is_empty() or (name == "p95" and len(values) < FEWEST):
         return None
     got: Any = values.mean() if name == "mean" else values.quantile(float(name[1:]) / 100, "linear")
     return None if got is None else float(got)

@@ -69,8 +69,8 @@ def _incident(engine: Engine, bin_ns: int, say: Callable[[Any, str], str]) -> In
         return None
     unit = timeline.UNITS.get(found.metric, "ns")
     why = (
-        f"{found.name} is {say(found.inside, unit)} on average in it, "
-        f"{say(found.outside, unit)} in the rest of the case; no other window and metric stands "
-        f"out more ({found.surprise:.3g} standard errors)"
+        f"{found.name} was {say(found.inside, unit)} on average in it and "
+        f"{say(found.outside, unit)} in the rest of the case: of all windows and metrics the "
+        "clearest difference"
     )
     return Incident(found.window, why, changes(engine, found.window))

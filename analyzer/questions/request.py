@@ -21,7 +21,7 @@ _MANY = 5
 
 def view(engine: Engine, request_id: str) -> RequestView:
     """Everything known of one request; raises where the id is unknown or means several."""
-    return view_of(engine, _key_of(engine, request_id))
+    return view_of(engine, key_of(engine, request_id))
 
 
 def view_of(engine: Engine, key: int) -> RequestView:
@@ -38,33 +38,90 @@ def view_of(engine: Engine, key: int) -> RequestView:
         segments=_segments(segment),
         tokens=tuple((name, request[name]) for name in _TOKENS),
         records=_records(engine, key),
-        notes=_notes(engine, key, segment, token),
+        notes=tuple(filter(None, (_attempts(engine, request), _open(segment, request))))
+        + _notes(engine, key, segment, token),
     )
 
 
-def _key_of(engine: Engine, request_id: str) -> int:
-    text = literal(request_id)
-    rows = engine.rows(
-        f"""SELECT DISTINCT r.request_key, r.start_ns, r.model
-FROM resolve_request AS r
-JOIN resolve_instance AS i ON r.request_key = i.request_key
-JOIN resolve_told AS t ON i.row_id = t.row_id
-JOIN request AS q ON t.source_id = q.source_id AND t.record = q.record AND t.vantage = q.vantage
-WHERE r.id = {text} OR q.request_id = {text} OR q.response_id = {text}
-  OR concat('#', CAST(r.request_key AS VARCHAR)) = {text}
-ORDER BY r.start_ns, r.request_key"""
+def _open(segment: dict[str, Any], request: dict[str, Any]) -> str:
+    """Why there is no end-to-end time."""
+    if segment["e2e_ns"] is not None:
+        return ""
+    if request["failed"] or request["finish_reason"] is not None:
+        return "its logs tell how it ended, but not when"
+    reached = "" if segment["ttft_ns"] is None else " after its first token"
+    return (
+        f"its logs tell no end{reached}: it was running when they stop, or its end was not logged"
     )
+
+
+def key_of(engine: Engine, request_id: str) -> int:
+    """Key of the request people name: its id, its operation, or either with ``/ATTEMPT``.
+
+    Of several attempts the last is meant; an id that runs reused is refused.
+    """
+    rows = _named(engine, request_id)
+    base, slash, attempt = request_id.rpartition("/")
+    if not rows and slash and attempt.isdecimal():
+        every = _named(engine, base)
+        rows = [row for row in every if row["attempt"] == int(attempt)]
+        if every and not rows:
+            told = ", ".join(str(row["attempt"]) for row in every if row["attempt"] is not None)
+            raise AnalyzerError(
+                f"no attempt {attempt} of {base!r} in this case",
+                f"its attempts: {told}" if told else f"no attempt is told: analyze show {base}",
+            )
     if not rows:
         raise AnalyzerError(
             f"no request {request_id!r} in this case", "analyze latency --slowest 10 lists some"
         )
-    if len(rows) > 1:
+    attempts = [row["attempt"] for row in rows]
+    if len(rows) > 1 and (None in attempts or len(set(attempts)) < len(attempts)):
         some = ", ".join(f"'#{row['request_key']}'" for row in rows[:_MANY])
         raise AnalyzerError(
             f"{len(rows)} requests share the id {request_id!r} (ids are reused over runs)",
             f"name one of them: {some}{' …' if len(rows) > _MANY else ''}",
         )
-    return int(rows[0]["request_key"])
+    return int(max(rows, key=lambda row: row["attempt"] or 0)["request_key"])
+
+
+def _named(engine: Engine, name: str) -> list[dict[str, Any]]:
+    text = literal(name)
+    return engine.rows(
+        f"""SELECT DISTINCT r.request_key, r.start_ns, r.attempt
+FROM resolve_request AS r
+JOIN resolve_instance AS i ON r.request_key = i.request_key
+JOIN resolve_told AS t ON i.row_id = t.row_id
+JOIN request AS q ON t.source_id = q.source_id AND t.record = q.record AND t.vantage = q.vantage
+WHERE r.id = {text} OR q.request_id = {text} OR q.response_id = {text} OR r.operation_id = {text}
+  OR concat('#', CAST(r.request_key AS VARCHAR)) = {text}
+ORDER BY r.start_ns, r.request_key"""
+    )
+
+
+def _attempts(engine: Engine, request: dict[str, Any]) -> str:
+    """The other attempts of the same intent, each with how it ended; empty for none."""
+    same = [f"(id = {literal(request['id'])} AND attempt IS NOT NULL)"]
+    if request["operation_id"] is not None:
+        same.append(f"operation_id = {literal(request['operation_id'])}")
+    rows = engine.rows(
+        "SELECT request_key, id, attempt, status, error, failed FROM resolve_request "
+        f"WHERE {' OR '.join(same)} ORDER BY start_ns, request_key"
+    )
+    others = [row for row in rows if row["request_key"] != request["request_key"]]
+    if not others or request["attempt"] is None:
+        return ""
+    told = []
+    for row in others[:_MANY]:
+        name = row["id"] if row["attempt"] is None else f"{row['id']}/{row['attempt']}"
+        how = [str(row[key]) for key in ("error", "status") if row[key] is not None]
+        ended = "failed" if row["failed"] else "ended"
+        told.append(f"{name} ({ended}: {', '.join(how)})" if how else name)
+    more = f" and {len(others) - _MANY} more" if len(others) > _MANY else ""
+    return (
+        f"this is attempt {request['attempt']} of {len(rows)}; "
+        f"analyze show shows the others: {', '.join(told)}{more}"
+    )
 
 
 def _bars(engine: Engine, key: int, segment: dict[str, Any]) -> tuple[Bar, ...]:

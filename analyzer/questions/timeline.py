@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -239,19 +238,12 @@ def _variance(sums: _Sums) -> float:
     return max(sums[2] / sums[0] - mean * mean, (1e-6 * mean) ** 2)
 
 
-def standout_sentence(engine: Engine, say: Callable[[Any, str], str]) -> str:
-    """The window that stands out, for a verdict that has no cause to tell; empty without one."""
+def standout_of(engine: Engine) -> Standout | None:
+    """The window that stands out of the whole case, in bins of the report's width."""
     (span,) = engine.rows(
-        "SELECT min(start_ns) AS first_ns, max(start_ns) AS last_ns FROM resolve_request"
+        "SELECT min(r.start_ns) AS first_ns, max(r.start_ns + coalesce(s.e2e_ns, 0)) AS last_ns "
+        "FROM resolve_request AS r JOIN latency_segment AS s ON r.request_key = s.request_key"
     )
     if span["first_ns"] is None:
-        return ""
-    found = standout(engine, width_ns((span["first_ns"], span["last_ns"])))
-    if found is None:
-        return ""
-    unit = UNITS.get(found.metric, "ns")
-    start, end = (say(moment, "time_ns") for moment in found.window)
-    return (
-        f"From {start} to {end} {found.name} is {say(found.inside, unit)} on average, "
-        f"{say(found.outside, unit)} otherwise; the logs at hand do not tell why."
-    )
+        return None
+    return standout(engine, width_ns((span["first_ns"], span["last_ns"])))

@@ -1,4 +1,4 @@
-"""The verdict: what was found, and where the time goes, in one paragraph."""
+"""The verdict: when, what and what to do first, short enough to read aloud."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from analyzer.contract.types import Finding, Findings, Table
+from analyzer.questions.timeline import UNITS, Standout
 
 _SEGMENTS = ("queue", "prefill", "decode", "network", "unattributed")
 _CAUSED = ("queue", "prefill", "network")
@@ -15,30 +16,67 @@ _MUCH = 0.25
 
 
 def verdict(
-    findings: Findings, latency: Table, say: Callable[[Any, str], str], standout: str = ""
+    findings: Findings, latency: Table, say: Callable[[Any, str], str], standout: Standout | None
 ) -> str:
-    """The findings that matter, each in its own words; then the split of all time."""
+    """When it happened, what was found in that time and besides, and what to do first."""
     if not any(row["requests"] for row in latency.rows):
         return "The case holds no requests with a duration, so nothing can be said of latency."
     serious = [one for one in findings.found if one.severity != "note"]
-    sentences = [_sentence(one) for one in serious[:_MOST]]
-    sentences += _unexplained(findings, latency, say)
-    if not serious and standout:
-        sentences.append(standout)
+    blind = _unexplained(findings, latency, say)
+    sentences = [_when(standout, say, explained=bool(serious or blind))] if standout else []
+    sentences += _causes(serious[:_MOST], standout)
+    more = len(serious) - _MOST
+    if more > 0:
+        sentences.append(f"Further findings below: {more}.")
+    sentences += blind
+    first = next((one.actions[0] for one in serious if one.actions), None)
+    if first is not None:
+        sentences.append(f"First: {first.do}")
     if not sentences:
-        blind = len(findings.cannot_say)
-        rest = f"; {blind} could not look for want of data" if blind else ""
-        sentences.append(
-            f"Nothing was found that needs action: {len(findings.clear)} checks are clear{rest}."
-        )
-    elif len(serious) > _MOST:
-        sentences.append(f"{len(serious) - _MOST} more findings follow.")
-    return " ".join([*sentences, _split(latency, say)]).strip()
+        unseen = len(findings.cannot_say)
+        rest = f"; {unseen} could not look for want of data" if unseen else ""
+        clear = say(len(findings.clear), "checks")
+        sentences.append(f"Nothing was found that needs action: {clear} clear{rest}.")
+    return " ".join(sentences)
 
 
-def _sentence(finding: Finding) -> str:
-    head = finding.symptom.split("\n\n")[0]
-    return f"{finding.title}: {head}"
+def _when(found: Standout, say: Callable[[Any, str], str], *, explained: bool) -> str:
+    unit = UNITS.get(found.metric, "ns")
+    start, end = (say(moment, "time_ns") for moment in found.window)
+    if start[:10] == end[:10]:
+        end = end[11:]
+    text = (
+        f"From {start} to {end} {found.name} was {say(found.inside, unit)} on average, "
+        f"{say(found.outside, unit)} otherwise"
+    )
+    return f"{text}." if explained else f"{text}; the logs at hand do not tell why."
+
+
+def _causes(serious: list[Finding], standout: Standout | None) -> list[str]:
+    """The findings of the time that stands out first, then those of other times."""
+    if standout is None:
+        return [f"{_capital(_cause(one))}." for one in serious]
+    placed = [(*_relation(one.window, standout.window), one) for one in serious]
+    placed.sort(key=lambda item: item[0])
+    return [f"{when} {_cause(one)}." for _, when, one in placed]
+
+
+def _relation(window: tuple[int, int] | None, standout: tuple[int, int]) -> tuple[int, str]:
+    if window is None:
+        return 3, "Besides,"
+    if window[0] >= standout[1]:
+        return 2, "After it"
+    if window[0] >= standout[0]:
+        return 0, "In that time"
+    return (1, "Before it too,") if window[1] > standout[0] else (2, "Before it")
+
+
+def _cause(finding: Finding) -> str:
+    title = finding.title
+    # "KV cache" and "TTFT" keep their capitals.
+    if not title[1:2].isupper():
+        title = title[:1].lower() + title[1:]
+    return f"{title} ({', '.join(filter(None, (finding.brief, finding.where)))})"
 
 
 def _unexplained(findings: Findings, latency: Table, say: Callable[[Any, str], str]) -> list[str]:
@@ -61,16 +99,17 @@ def _capital(text: str) -> str:
     return text if text.startswith("vLLM") else text[:1].upper() + text[1:]
 
 
-def _split(latency: Table, say: Callable[[Any, str], str]) -> str:
-    """Shares of the summed end-to-end time, as far as it is attributed."""
+def split(latency: Table, say: Callable[[Any, str], str]) -> str:
+    """Shares of the summed end-to-end time, as far as it is attributed; empty without any."""
     rows = {row["metric"]: row for row in latency.rows}
     whole = rows.get("e2e")
     if whole is None or not whole["requests"]:
         return ""
-    parts = [
-        f"{name} {say(rows[name]['share'], 'ratio')}"
-        for name in _SEGMENTS
-        if name in rows and rows[name]["share"]
-    ]
-    mean = say(whole["mean_ns"], "ns")
-    return f"Over all {say(whole['requests'], '')} requests (mean {mean}): {', '.join(parts)}."
+    told = [(rows[name]["share"], name) for name in _SEGMENTS if name in rows]
+    parts = [f"{name} {say(share, 'ratio')}" for share, name in sorted(told, key=_most) if share]
+    mean, requests = say(whole["mean_ns"], "ns"), say(whole["requests"], "requests")
+    return f"Where the time went, {requests} of {mean} on average: {', '.join(parts)}."
+
+
+def _most(pair: tuple[float | None, str]) -> float:
+    return -(pair[0] or 0.0)

@@ -1,75 +1,143 @@
-"""What ``compare`` and ``verify`` answer in words: one sentence, and the few rows that matter."""
+"""What commands answer in words; ``compare`` and ``verify`` begin with it in a sentence or two."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from analyzer.report import document, words
-from analyzer.report.blocks import Block, Grid, Heading, Words
-from analyzer.report.values import percent, plural, quantity, safe_text, significant
+from analyzer.contract.types import (
+    Explanation,
+    Findings,
+    IngestResult,
+    Report,
+    RequestView,
+    Status,
+    Table,
+)
+from analyzer.report import case, document, lanes, latencies, outcomes, proof, request, words
+from analyzer.report.blocks import Block, Grid, Heading, Items, Words
+from analyzer.report.values import NONE, percent, plural, quantity, safe_text, significant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from analyzer.contract.types import Table
+    from collections.abc import Callable, Iterable
 
     Rows = Iterable[dict[str, Any]]
 
 _NAMED = 3
-"""Changes that the sentence names; the table above it has all."""
+"""Changes that the sentence names; the table below it has all."""
 
+_ERRORS = "error_rate"
+FEWEST = 20
+FEWEST_MINUTES = 5
+"""Values, or minutes counted, that a side needs for an interval; the question judges by them."""
 
-_TIMES = 9
-"""From this relative change on "20 times" reads better than "+1,900 %"."""
+_TIMES = 10
+"""From this relative change on (1,000 %) a factor reads better."""
 
 
 def blocks(value: object) -> list[Block]:
     """Blocks of any value a command prints; ``-f json`` and ``csv`` have every row."""
-    kind = getattr(value, "kind", "")
-    if kind == "analyze.compare":
-        return _comparison(value)  # type: ignore[arg-type]
-    if kind == "analyze.verify":
-        return _verification(value)  # type: ignore[arg-type]
-    return document.blocks(value)
+    if isinstance(value, Explanation):
+        return proof.explanation(value)
+    if isinstance(value, Status):
+        return case.status(value)
+    if isinstance(value, RequestView):
+        return request.view(value)
+    if isinstance(value, IngestResult):
+        return case.ingested(value)
+    if isinstance(value, Table) and value.kind in _TABLES:
+        return _TABLES[value.kind](value)
+    if isinstance(value, Table):
+        return document.table(value)
+    if isinstance(value, Findings):
+        return outcomes.findings(value)
+    if isinstance(value, Report):
+        return document.report(value)
+    msg = f"no printed form for {type(value).__name__}"
+    raise TypeError(msg)
 
 
 # --- compare -------------------------------------------------------------------------------------
 
 
 def _comparison(table: Table) -> list[Block]:
-    out: list[Block] = []
+    out: list[Block] = [Words(compared(table))]
     beyond, _ = words.changes(table.rows)
     if beyond:
         out.append(changed(beyond))
     out += [Words(line) for line in (*unchanged(table), *table.notes) if line]
-    return [*out, Words(compared(table))]
+    thin = _first_rows(table.rows, _few(table))
+    return [*out, _thin(thin)] if thin else out
 
 
-def changed(rows: Rows) -> Grid:
-    """What differs beyond noise: the change and its interval in one cell."""
+def _thin(rows: Rows) -> Grid:
+    """What cannot be judged is shown all the same, with how many values there are."""
     return Grid(
-        header=("changed", "before", "after", "change (95 % interval)"),
+        header=("too few to judge", "before", "after", "values before", "after"),
         rows=tuple(
             (
                 words.measured(row),
-                quantity(row.get("baseline"), str(row.get("unit", ""))),
-                quantity(row.get("window"), str(row.get("unit", ""))),
-                safe_text(f"{words.change(row)}{_relative(row)}"),
+                *_sides(row),
+                *(f"{number:,}" for number in _counts(row)),
             )
             for row in rows
         ),
-        right=(False, True, True, False),
-        keep=(True, True, True, False),
+        right=(False, True, True, True, True),
+        keep=(True, True, True, True, True),
     )
+
+
+def changed(rows: Rows) -> Grid:
+    """What differs beyond noise, errors first, then by size: each change beside its interval."""
+    return Grid(
+        header=("changed", "before", "after", "change", "difference (95 % interval)"),
+        rows=tuple(
+            (
+                words.measured(row),
+                *_sides(row),
+                _relative(row),
+                safe_text(words.change(row | {"unit": _unit(row)})),
+            )
+            for row in _biggest_first(rows)
+        ),
+        right=(False, True, True, True, False),
+        keep=(True, True, True, True, False),
+    )
+
+
+def _sides(row: dict[str, Any]) -> tuple[str, str]:
+    unit = _unit(row)
+    return quantity(row.get("baseline"), unit), quantity(row.get("window"), unit)
+
+
+def _unit(row: dict[str, Any]) -> str:
+    """The unit, unless the metric's own name says it: ``16.0 requests per minute``."""
+    unit = str(row.get("unit", ""))
+    return "" if unit in str(row.get("metric", "")).split("_") else unit
+
+
+def _biggest_first(rows: Rows) -> list[dict[str, Any]]:
+    """Rows of one metric stay together; the error rate leads, whatever its size."""
+    listed = list(rows)
+    sizes: dict[str, float] = {}
+    for row in listed:
+        sizes[row["metric"]] = max(sizes.get(row["metric"], 0.0), _size(row))
+    return sorted(listed, key=lambda row: (row["metric"] != _ERRORS, -sizes[row["metric"]]))
+
+
+def _size(row: dict[str, Any]) -> float:
+    """How many fold a value changed, either way, as a logarithm."""
+    before, after = row.get("baseline") or 0, row.get("window") or 0
+    return abs(math.log(after / before)) if before > 0 and after > 0 else math.inf
 
 
 def _relative(row: dict[str, Any]) -> str:
     ratio = row.get("change_ratio")
     if ratio is None:
-        return ""
-    if ratio > _TIMES:
-        return f" ({significant(ratio + 1)} times)"
-    return f" ({'+' if ratio > 0 else ''}{percent(ratio)})"
+        return NONE
+    if ratio >= _TIMES:
+        return f"x {significant(ratio + 1)}"
+    return f"{'+' if ratio > 0 else ''}{percent(ratio)}"
 
 
 def unchanged(table: Table) -> list[str]:
@@ -77,17 +145,41 @@ def unchanged(table: Table) -> list[str]:
     beyond, rest = words.changes(table.rows)
     told = {row["metric"] for row in beyond}
     judged = {row["metric"] for row in rest if row.get("beyond_noise") is False} - told
-    alone = {row["metric"] for row in rest if row.get("change") is None} - told - judged
-    few = {row["metric"] for row in rest} - told - judged - alone
+    alone = {row["metric"] for row in rest if 0 in _counts(row)} - told - judged
+    few = _few(table)
     lines = []
     if judged:
         count = plural(len(judged), "metric")
         lines.append(f"{count} did not change beyond noise: {_names(judged)}.")
     if few:
-        lines.append(f"{plural(len(few), 'metric')} with too few values to tell: {_names(few)}.")
+        lines.append(
+            f"{plural(len(few), 'metric')} with too few values on a side for an interval or a p95 "
+            f"({FEWEST}, or {FEWEST_MINUTES} minutes): {_names(few)}."
+        )
     if alone:
-        lines.append(f"{plural(len(alone), 'metric')} known on one side only: {_names(alone)}.")
+        for side, number in (("before", 0), ("after", 1)):
+            there = {row["metric"] for row in rest if _counts(row)[number]} & alone
+            if there:
+                lines.append(f"{plural(len(there), 'metric')} known only {side}: {_names(there)}.")
     return lines
+
+
+def _few(table: Table) -> set[str]:
+    """Metrics that both sides have, one of them too few times to judge."""
+    judged = {row["metric"] for row in table.rows if row.get("beyond_noise") is not None}
+    return {row["metric"] for row in table.rows if 0 not in _counts(row)} - judged
+
+
+def _counts(row: dict[str, Any]) -> tuple[int, int]:
+    return int(row.get("baseline_requests") or 0), int(row.get("window_requests") or 0)
+
+
+def _first_rows(rows: Rows, metrics: set[str]) -> list[dict[str, Any]]:
+    first: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if row["metric"] in metrics:
+            first.setdefault(row["metric"], row)
+    return [first[name] for name in sorted(first)]
 
 
 def _names(metrics: set[str]) -> str:
@@ -95,28 +187,42 @@ def _names(metrics: set[str]) -> str:
 
 
 def compared(table: Table) -> str:
-    """The answer in one sentence."""
+    """The answer in a sentence or two, errors first."""
     beyond, rest = words.changes(table.rows)
     if not table.rows:
         return "Neither side holds anything that could be compared."
+    errors = next((row for row in rest if row["metric"] == _ERRORS), None)
+    first = f"{_failing(errors)} " if errors and 0 not in _counts(errors) else ""
     if not beyond and not any(row.get("beyond_noise") is False for row in rest):
-        return "Nothing can be said: no metric has enough values on both sides."
+        return f"{first}Nothing can be said: no metric has enough values on both sides."
     if not beyond:
-        return "Nothing changed beyond noise."
-    metrics = list(dict.fromkeys(row["metric"] for row in beyond))
+        return f"{first}Nothing changed beyond noise."
+    ordered = _biggest_first(beyond)
+    metrics = list(dict.fromkeys(row["metric"] for row in ordered))
     every = len({row["metric"] for row in table.rows})
-    first = {name: next(row for row in beyond if row["metric"] == name) for name in metrics}
-    named = ", ".join(_rose(first[name]) for name in metrics[:_NAMED])
+    leading = {name: next(row for row in ordered if row["metric"] == name) for name in metrics}
+    named = ", ".join(_rose(leading[name]) for name in metrics[:_NAMED])
     more = f" and {len(metrics) - _NAMED} more" if len(metrics) > _NAMED else ""
-    verb = "changed" if len(metrics) != 1 else "has changed"
-    return f"{len(metrics)} of {plural(every, 'metric')} {verb} beyond noise: {named}{more}."
+    order = ", biggest first" if len(metrics) > 1 else ""
+    return (
+        f"{first}{len(metrics)} of {plural(every, 'metric')} changed beyond noise{order}: "
+        f"{named}{more}."
+    )
+
+
+def _failing(row: dict[str, Any]) -> str:
+    """The error rate where it is not among the changes: whoever compares asks for it first."""
+    before, after = (quantity(row.get(side), "ratio") for side in ("baseline", "window"))
+    if row.get("beyond_noise") is None:
+        return f"Error rate {before} before, {after} after (too few requests to tell)."
+    return f"Error rate {before} before, {after} after: no change beyond noise."
 
 
 def _rose(row: dict[str, Any]) -> str:
-    unit = str(row.get("unit", ""))
     verb = "rose" if row["change"] > 0 else "fell"
-    before, after = quantity(row.get("baseline"), unit), quantity(row.get("window"), unit)
-    return f"{words.measured(row)} {verb} from {before} to {after}"
+    before, after = _sides(row)
+    size = "" if row.get("change_ratio") is None else f" ({_relative(row)})"
+    return f"{words.measured(row)} {verb} from {before} to {after}{size}"
 
 
 # --- verify --------------------------------------------------------------------------------------
@@ -125,18 +231,15 @@ OUTCOMES = ("not met", "cannot say", "met")
 
 
 def _verification(table: Table) -> list[Block]:
-    out: list[Block] = []
+    out: list[Block] = [Words(verified(table)), *(Words(note) for note in table.notes)]
     if table.rows:
         out.append(criteria(table))
     blind = dict.fromkeys(
         f"{row['rule']}: {row['why']}" for row in table.rows if row["outcome"] == "cannot say"
     )
     if blind:
-        out += [
-            Heading("cannot say, which is not met"),
-            *(Words(safe_text(line)) for line in blind),
-        ]
-    return [*out, *(Words(note) for note in table.notes), Words(verified(table))]
+        out += [Heading("cannot say, which is not met"), Items(tuple(blind))]
+    return out
 
 
 def criteria(table: Table) -> Grid:
@@ -161,16 +264,36 @@ def criteria(table: Table) -> Grid:
 
 
 def verified(table: Table) -> str:
-    """The answer in one sentence."""
+    """The answer in a sentence or two."""
     counts = {name: sum(row["outcome"] == name for row in table.rows) for name in OUTCOMES}
     every = len(table.rows)
     if not every:
         return "No finding fires, so there is nothing to verify."
+    ahead = [row for row in table.rows if row.get("when") == "before"]
+    early = list(dict.fromkeys(row["rule"] for row in ahead if row["outcome"] == "met"))
     if counts["met"] == every:
-        return f"Fixed: {'the criterion is' if every == 1 else f'all {every} criteria are'} met."
-    parts = [f"{counts[name]} {name}" for name in ("met", "not met", "cannot say") if counts[name]]
+        met = f"{'the criterion is' if every == 1 else f'all {every} criteria are'} met"
+        return f"{_capital(met)}, but {_too_early(early)}" if early else f"Fixed: {met}."
+    if counts["cannot say"] == every:
+        none = "the criterion cannot" if every == 1 else f"none of {every} criteria can"
+        return f"Not known to be fixed: {none} be judged, for want of what stands below."
+    names = {"met": "met", "not met": "not met", "cannot say": "cannot be judged"}
+    parts = [f"{counts[name]} {text}" for name, text in names.items() if counts[name]]
     word = "Not fixed" if counts["not met"] else "Not known to be fixed"
-    return f"{word}: of {every} {'criterion' if every == 1 else 'criteria'} {', '.join(parts)}."
+    told = f"{word}: of {every} {'criterion' if every == 1 else 'criteria'} {', '.join(parts)}."
+    return f"{told} What is met: {_too_early(early)}" if early else told
+
+
+def _too_early(rules: list[str]) -> str:
+    """A window that ends before a finding begins shows what health looks like, no fix."""
+    return (
+        f"the requests judged are from before {', '.join(rules)} began: this shows what healthy "
+        "looks like, not that it is fixed. Ask of a time after the change."
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def unmet(table: Table) -> str | None:
@@ -180,3 +303,12 @@ def unmet(table: Table) -> str | None:
             if row["outcome"] == outcome:
                 return str(row["rule"])
     return None
+
+
+_TABLES: dict[str, Callable[[Table], list[Block]]] = {
+    "analyze.compare": _comparison,
+    "analyze.latency": latencies.latency,
+    "analyze.timeline": lanes.lanes,
+    "analyze.verify": _verification,
+}
+"""How a table of a kind is told; any other is printed as it is."""

@@ -72,7 +72,8 @@ class Found:
 class Grid:
     """A table of texts. ``right`` aligns numbers; ``keep`` marks columns that are never cut.
 
-    ``raw`` holds each number's exact value for printers that can show it on demand.
+    ``raw`` holds each number's exact value for printers that can show it on demand. ``narrow`` says
+    the same in fewer columns, for a terminal on which the grid itself would have to be split.
     """
 
     header: tuple[str, ...]
@@ -80,6 +81,7 @@ class Grid:
     right: tuple[bool, ...]
     keep: tuple[bool, ...]
     raw: tuple[tuple[str, ...], ...] = ()
+    narrow: Grid | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,25 @@ class Waterfall:
     total_ns: int
 
 
-Block = Heading | Words | Facts | Items | Code | Found | Grid | Waterfall
+@dataclass(frozen=True)
+class Spark:
+    """One line over bins of time, None where nothing is told. ``highest`` is its top value."""
+
+    name: str
+    values: tuple[float | None, ...]
+    highest: str
+
+
+@dataclass(frozen=True)
+class Sparks:
+    """Lanes of lines over the same bins, a scale for each lane; ``marked`` bins are set off."""
+
+    lanes: tuple[tuple[str, tuple[Spark, ...]], ...]
+    bins: int
+    marked: tuple[bool, ...]
+
+
+Block = Heading | Words | Facts | Items | Code | Found | Grid | Waterfall | Sparks
 
 _KEEP = frozenset({"id", "request_id", "rule", "name", "table", "column", "reader", "segment"})
 """Columns people copy from: a name that is cut is of no use to the next command."""

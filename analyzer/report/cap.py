@@ -20,7 +20,16 @@ _LENGTHS = (
     | dict.fromkeys(("title", "label", "of", "text", "metric"), _TITLE)
     | dict.fromkeys(
         (
-            *("verdict", "symptom", "cause", "contradicts", "how_computed", "record_it"),
+            *(
+                "verdict",
+                "split",
+                "brief",
+                "symptom",
+                "cause",
+                "contradicts",
+                "how_computed",
+                "record_it",
+            ),
             *("why", "do", "expect", "how", "notes"),
         ),
         _PROSE,

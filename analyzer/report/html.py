@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,7 +15,7 @@ from markupsafe import Markup
 from analyzer.report import json, words
 from analyzer.report.blocks import grid
 from analyzer.report.cap import capped
-from analyzer.report.sections import incident, over_time, raw_window, slowest
+from analyzer.report.sections import incident, over_time, picture, raw_window, slowest
 from analyzer.report.values import (
     count,
     duration,
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 _LARGEST = 2_800_000
 """Characters of a page that still opens at once on a phone, and passes as an attachment."""
 
+_QUANTITY = re.compile(r"(?<=\d) (?=(?:ns|us|ms|s|min|h|%)\b|%)")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")
 
 
@@ -57,7 +61,7 @@ def _page(report: Report, shown: Report) -> str:
             findings=findings,
             # Notes ask for nothing tonight; their actions stand with them.
             actions=[
-                step for item in findings for step in item["actions"] if step["severity"] != "note"
+                item for item in findings if item["actions"] and item["value"].severity != "note"
             ],
             timeline=over_time(shown, found),
             incident=incident(shown.incident),
@@ -67,8 +71,20 @@ def _page(report: Report, shown: Report) -> str:
             cleared=[_cleared(item) for item in shown.findings.clear],
             sources=grid(shown.sources),
             data=Markup(json.embedded(shown)),  # noqa: S704 - escaped there for a data block
+            script=Markup(_script()),  # noqa: S704 - our own file
+            script_hash=_hash_of(_script()),
         )
     )
+
+
+@cache
+def _script() -> str:
+    return files("analyzer.report").joinpath("templates/report.js").read_text(encoding="utf-8")
+
+
+def _hash_of(script: str) -> str:
+    """What the page's policy allows to run: this script alone."""
+    return f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}"
 
 
 @cache
@@ -81,7 +97,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    env.filters.update(count=count, percent=percent, plural=plural, unbroken=_unbroken)
+    env.filters.update(
+        count=count, percent=percent, plural=plural, unbroken=_unbroken, units=_units
+    )
     return env
 
 
@@ -96,6 +114,11 @@ def _unbroken(text: str) -> str:
     if not _MOMENT.fullmatch(text):
         return text
     return Markup('<span class="nb">{}</span> <span class="nb">{}</span>').format(*text.split())
+
+
+def _units(text: str) -> str:
+    """Let no line break between a number and its unit."""
+    return _QUANTITY.sub("\N{NO-BREAK SPACE}", text)
 
 
 def _facts(report: Report) -> list[tuple[str, str, str]]:
@@ -129,24 +152,12 @@ def _finding(number: int, value: Finding, requests: int) -> dict[str, Any]:
         }
         for item in value.done_when
     ]
-    anchor = f"finding-{number}"
-    steps = [
-        {
-            "do": item.do,
-            "owner": item.owner,
-            "expect": item.expect,
-            "done": [criterion["text"] for criterion in done],
-            "anchor": anchor,
-            "title": value.title,
-            "severity": value.severity,
-        }
-        for item in value.actions
-    ]
     return {
-        "anchor": anchor,
+        "anchor": f"finding-{number}",
         "number": number,
         "value": value,
         "facts": _size(value),
+        "chart": picture(value),
         "evidence": [
             {
                 "label": item.label,
@@ -156,7 +167,7 @@ def _finding(number: int, value: Finding, requests: int) -> dict[str, Any]:
             }
             for item in value.evidence
         ],
-        "actions": steps,
+        "actions": value.actions,
         "done": done,
         "counts": _counts(value, requests),
     }

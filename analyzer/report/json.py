@@ -11,6 +11,7 @@ from typing import Any
 
 from analyzer.contract.types import (
     CannotSay,
+    Chart,
     Clear,
     Evidence,
     Explanation,
@@ -142,8 +143,20 @@ def finding(value: Finding, *, full: bool) -> dict[str, Any]:
         ],
         "examples": list(value.examples),
     }
-    words = ("symptom", "cause", "contradicts", "how_computed", "record_it")
-    return out | ({name: getattr(value, name) for name in words} if full else {})
+    words = ("brief", "symptom", "cause", "contradicts", "how_computed", "record_it")
+    return out | (
+        {name: getattr(value, name) for name in words} | {"chart": chart(value.chart)}
+        if full
+        else {}
+    )
+
+
+def chart(value: Chart | None) -> dict[str, Any] | None:
+    """What a finding's picture shows; its points come from the SQL."""
+    if value is None:
+        return None
+    told = ("title", "x", "x_unit", "y", "y_unit", "points", "sql")
+    return {name: getattr(value, name) for name in told}
 
 
 def evidence(value: Evidence) -> dict[str, Any]:
@@ -221,6 +234,7 @@ def _request(value: RequestView) -> dict[str, Any]:
         tokens=dict(value.tokens),
         records=[row(item) for item in value.records],
         notes=list(value.notes),
+        **({"lines": [row(item) for item in value.lines]} if value.lines else {}),
     )
 
 

@@ -14,6 +14,7 @@ from analyzer.report.blocks import (
     Grid,
     Heading,
     Items,
+    Sparks,
     Waterfall,
     Words,
 )
@@ -23,7 +24,13 @@ from analyzer.report.values import safe_text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_MARKUP = re.compile(r"([\\`*_\[\]<>|#~!&])")
+# What could begin markup where it stands; chats show a needless backslash as it is.
+_MARKUP = re.compile(
+    r"([\\`*~|]"
+    r"|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])"
+    r"|\](?=[(\[:])|!(?=\[)"
+    r"|<(?=[A-Za-z/!?@#])|&(?=#?\w+;))"
+)
 
 
 def render(blocks: Iterable[Block]) -> str:
@@ -31,11 +38,18 @@ def render(blocks: Iterable[Block]) -> str:
     return "\n\n".join(_lines(block) for block in blocks) + "\n"
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, *, starts: bool = True) -> str:
+    """Text that stays text; ``starts``: it stands at the start of a paragraph or an item."""
     escaped = _MARKUP.sub(r"\\\1", safe_text(text))
+    if not starts:
+        return _unlinked(escaped)
     # At its start a paragraph could become a list, a rule or the line below a heading.
-    escaped = re.sub(r"^(\s*)([-+=])", r"\1\\\2", escaped)
+    escaped = re.sub(r"^(\s*)([-+=#>])", r"\1\\\2", escaped)
     escaped = re.sub(r"^(\s*\d{1,9})([.)])", r"\1\\\2", escaped)
+    return _unlinked(escaped)
+
+
+def _unlinked(escaped: str) -> str:
     # Nothing is fetched for a bare address either: without its colon it is no link.
     return re.sub(r"(?i)\b(https?|ftp|mailto)\\?:", r"\1&#58;", escaped)
 
@@ -57,7 +71,9 @@ def _words(block: Words) -> str:
 
 @_lines.register(Facts)
 def _facts(block: Facts) -> str:
-    return "\n".join(f"- **{_plain(name)}**: {_plain(value or '-')}" for name, value in block.pairs)
+    return "\n".join(
+        f"- **{_plain(name)}**: {_plain(value or '-', starts=False)}" for name, value in block.pairs
+    )
 
 
 @_lines.register(Items)
@@ -89,11 +105,12 @@ def _found(block: Found) -> str:
 @_lines.register(Grid)
 def _grid(block: Grid) -> str:
     rule = ["--:" if side else "---" for side in block.right]
-    rows = [[_plain(text) for text in row] for row in (block.header, *block.rows)]
+    rows = [[_plain(text, starts=False) for text in row] for row in (block.header, *block.rows)]
     rows.insert(1, rule)
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 @_lines.register(Waterfall)
-def _waterfall(block: Waterfall) -> str:
+@_lines.register(Sparks)
+def _drawn(block: Waterfall | Sparks) -> str:
     return _fenced(text_render([block], width=100).rstrip("\n"))

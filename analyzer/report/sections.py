@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from analyzer.report import words
 from analyzer.report.blocks import Grid, grid_of
-from analyzer.report.charts import timeline_svg
+from analyzer.report.charts import plot_of, points_svg, timeline_svg
+from analyzer.report.scatter import scatter, summary
 from analyzer.report.timeline import COLOURS, colour, group_of, letter, lines_of, timeline
 from analyzer.report.values import (
     TIME_KEYS,
@@ -59,8 +60,12 @@ def over_time(report: Report, found: list[Finding]) -> dict[str, Any] | None:
         "alt": f"Timeline from {window(_ns(picture.domain))} UTC. Lanes: {names}. "
         "The lists and tables below hold what it shows.",
         # The converter escapes what it draws; the page must not do so again.
-        "wide": Markup(timeline_svg(picture, width=_WIDE)),  # noqa: S704
-        "narrow": Markup(timeline_svg(picture, width=_NARROW)),  # noqa: S704
+        "pictures": [
+            (kind, Markup(timeline_svg(picture, width=width)), *plot_of(width))  # noqa: S704
+            for kind, width in (("wide", _WIDE), ("narrow", _NARROW))
+        ],
+        "domain": picture.domain,
+        "bin": duration(report.lanes[0].bin_ns) if report.lanes else "one bin",
         "legend": [(name, colour(name)) for name in groups if name in drawn],
         "marked": _marked(report, found),
         "tables": [*tables, *((lane.name, _lane(lane)) for lane in report.lanes if lane.rows)],
@@ -147,6 +152,27 @@ def _by_time(told: dict[Any, dict[str, Any]], groups: list[str], unit: str, *, t
     )
 
 
+# --- the picture of a finding --------------------------------------------------------------------
+
+
+def picture(value: Finding) -> dict[str, Any] | None:
+    """The requests of a finding as points, and the table that says the same."""
+    drawn = scatter(value.chart) if value.chart else None
+    if value.chart is None or drawn is None:
+        return None
+    chart, shown = value.chart, len(drawn.rows)
+    names = ", ".join(name for name, _ in drawn.series)
+    return {
+        "title": chart.title,
+        "sampled": f"a sample of {shown:,} of {chart.points:,}" if shown < chart.points else "",
+        "alt": f"{chart.title}: {chart.y} over {chart.x}, as points of {names}. "
+        "The table below holds what it shows.",
+        "wide": Markup(points_svg(drawn, width=_WIDE - 40)),  # noqa: S704 - as the timeline
+        "narrow": Markup(points_svg(drawn, width=_NARROW - 12)),  # noqa: S704
+        "table": summary(chart),
+    }
+
+
 # --- the incident --------------------------------------------------------------------------------
 
 
@@ -215,7 +241,7 @@ def slowest(report: Report) -> dict[str, Any]:
     return {
         "views": [_view(view, max(map(_length, views))) for view in views],
         "rows": [_bar(row, longest) for row in rows if str(row.get("id", "-")) not in seen],
-        "legend": [*legend, ("not split", _UNSPLIT)] if others else legend,
+        "legend": [*legend, ("not split by who saw it", _UNSPLIT)] if others else legend,
         "table": grid_of(rows) if rows else None,
     }
 

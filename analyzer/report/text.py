@@ -15,6 +15,7 @@ from analyzer.report.blocks import (
     Grid,
     Heading,
     Items,
+    Sparks,
     Waterfall,
     Words,
 )
@@ -182,6 +183,7 @@ def _cut(text: str, width: int) -> str:
 
 @_lines.register(Grid)
 def _grid(block: Grid, width: int) -> list[str]:
+    narrow = block.narrow
     block = Grid(
         header=tuple(map(_shortened, block.header)),
         rows=tuple(tuple(map(_shortened, row)) for row in block.rows),
@@ -195,6 +197,8 @@ def _grid(block: Grid, width: int) -> list[str]:
     fitted = _fit(widths, block, width)
     if fitted is not None:
         return _drawn(block, fitted)
+    if narrow is not None:
+        return _grid(narrow, width)
     parts = _parts(widths, block, width) if len(block.rows) > 1 else []
     drawn: list[str] = []
     for part in parts:
@@ -320,3 +324,53 @@ def _bar(start: int, dur: int, total: int, room: int) -> str:
     eighths = min((room - left) * 8, max(1, round(max(0, dur) * room * 8 / total)))
     whole, part = divmod(eighths, 8)
     return " " * left + "█" * whole + (_EIGHTHS[part] if part else "")
+
+
+# --- sparklines ----------------------------------------------------------------------------------
+
+_STEPS = "▁▂▃▄▅▆▇█"
+_INCIDENT = "incident"
+
+
+@_lines.register(Sparks)
+def _sparks(block: Sparks, width: int) -> list[str]:
+    sparks = [spark for _, lines in block.lanes for spark in lines]
+    name = max(cells(_INCIDENT), *(cells(spark.name) + len(_GAP) for spark in sparks))
+    most = max(cells("highest"), *(cells(spark.highest) for spark in sparks))
+    room = max(10, width - name - most - 2 * len(_GAP))
+    head = " " * (name + len(_GAP) + _columns_of(block.bins, room))
+    out = [f"{head}{_GAP}{_pad('highest', most, right=True)}"]
+    if any(block.marked):
+        marks = _spread([float(mark) for mark in block.marked], room)
+        drawn = "".join("=" if mark else " " for mark in marks)
+        out.append(f"{_pad(_INCIDENT, name)}{_GAP}{drawn}")
+    for title, lines in block.lanes:
+        out.append(title)
+        told = [value for spark in lines for value in spark.values if value is not None]
+        top = max(told, default=0.0)
+        for spark in lines:
+            drawn = "".join(_step_of(value, top) for value in _spread(list(spark.values), room))
+            label = _pad(_GAP + spark.name, name)
+            out.append(f"{label}{_GAP}{drawn}{_GAP}{_pad(spark.highest, most, right=True)}")
+    return out
+
+
+def _columns_of(bins: int, room: int) -> int:
+    return bins * (room // bins) if bins <= room else -(-bins // -(-bins // room))
+
+
+def _spread(values: list[float | None], room: int) -> list[float | None]:
+    """Bins as columns: several in one, which then shows the highest, or one over several."""
+    bins = len(values)
+    if bins <= room:
+        return [value for value in values for _ in range(room // bins)]
+    taken = -(-bins // room)
+    parts = [values[start : start + taken] for start in range(0, bins, taken)]
+    return [max((v for v in part if v is not None), default=None) for part in parts]
+
+
+def _step_of(value: float | None, top: float) -> str:
+    """A step of the lane's own scale; what is not told stays empty, zero is the lowest step."""
+    if value is None:
+        return " "
+    return _STEPS[round(max(0.0, value) / top * (len(_STEPS) - 1)) if top > 0 else 0]

@@ -143,7 +143,7 @@ def _stack(series: Series) -> Drawn:
     sums: dict[int, float] = {}
     for row in told:
         sums[row[series.x]] = sums.get(row[series.x], 0.0) + float(row[series.y])
-    factor, unit = _factor(series.unit, max(sums.values(), default=0.0))
+    scale, unit = factor(series.unit, max(sums.values(), default=0.0))
     names = sorted({group_of(series, row) for row in told}, key=_order)
     rows: list[dict[str, Any]] = []
     for row in told:
@@ -155,12 +155,12 @@ def _stack(series: Series) -> Drawn:
                 "from": start // _NS_PER_MS,
                 "to": (start + step) // _NS_PER_MS,
                 "low": base,
-                "high": float(f"{base + float(row[series.y]) / factor:.9g}"),
+                "high": float(f"{base + float(row[series.y]) / scale:.9g}"),
                 "group": names.index(group_of(series, row)),
             }
         )
     groups = tuple((name, colour(name)) for name in names)
-    return Drawn(_titled(safe_text(series.title), unit), groups, tuple(rows), stacked=True)
+    return Drawn(titled(safe_text(series.title), unit), groups, tuple(rows), stacked=True)
 
 
 def is_told(value: float | None) -> bool:
@@ -183,14 +183,16 @@ def _step(times: Iterable[int]) -> int:
     return min((after - before for before, after in pairwise(starts)), default=_MINUTE_NS)
 
 
-def _factor(unit: str, highest: float) -> tuple[float, str]:
+def factor(unit: str, highest: float) -> tuple[float, str]:
+    """How much of ``unit`` is one of the unit that reads best, and that unit's name."""
     if unit != "ns":
         return 1.0, unit
     name = next((name for name, size in _NS.items() if highest >= size), "ns")
     return _NS[name], name
 
 
-def _titled(title: str, unit: str) -> str:
+def titled(title: str, unit: str) -> str:
+    """Add the unit in words where the title lacks it."""
     words = _IN_WORDS.get(unit, unit)
     return f"{title}, {words}" if words and words.lower() not in title.lower() else title
 
@@ -208,26 +210,26 @@ def _lines(lane: Lane) -> Drawn:
     told = [row for row in lane.rows if is_told(row.get("value"))]
     names = lines_of(lane)[: len(_LINES)]
     highest = max((abs(float(row["value"])) for row in told), default=0.0)
-    factor, unit = _factor(lane.unit, highest)
+    scale, unit = factor(lane.unit, highest)
     rows: list[dict[str, Any]] = []
     for index, name in enumerate(names):
         mine = [row for row in told if safe_text(str(row.get("group") or "")) == name]
-        rows += _steps(index, sorted(mine, key=lambda row: int(row["start_ns"])), lane, factor)
-    title = _titled(safe_text(lane.name), unit)
+        rows += _steps(index, sorted(mine, key=lambda row: int(row["start_ns"])), lane, scale)
+    title = titled(safe_text(lane.name), unit)
     groups = tuple(zip(names, _LINES, strict=False))
     ratio = lane.unit == "ratio"
     return Drawn(title, groups, tuple(rows), stacked=False, ratio=ratio)
 
 
 def _steps(
-    index: int, rows: list[dict[str, Any]], lane: Lane, factor: float
+    index: int, rows: list[dict[str, Any]], lane: Lane, scale: float
 ) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
     width = max(1, lane.bin_ns // _NS_PER_MS)
     piece, end = 0, None
     for row in rows:
         start = int(row["start_ns"]) // _NS_PER_MS
-        value = float(f"{float(row['value']) / factor:.9g}")
+        value = float(f"{float(row['value']) / scale:.9g}")
         if end is not None and start > end:
             piece += 1
         end = start + width

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from analyzer.contract.units import agreeing
+
 NONE = "-"
 
 TIME_KEYS = frozenset(
@@ -187,7 +189,9 @@ def quantity(value: float | str | Decimal | None, unit: str) -> str:
     if unit == "bytes":
         return size(float(value))
     text = plain_number(value)
-    return text if unit in {"", "1"} else f"{text} {safe_text(unit)}"
+    if unit in {"", "1"}:
+        return text
+    return f"{text} {agreeing(safe_text(unit)) if text == '1' else safe_text(unit)}"
 
 
 def plain_number(value: float | Decimal) -> str:

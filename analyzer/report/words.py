@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from analyzer.contract.types import CannotSay, Criterion, Finding, Findings
 
+_RATES = frozenset({"error_rate", "cache_read_share", "requests_per_minute"})
+
 NOT_CLEAR = "not looked at for want of data: this does not mean healthy"
 
 
@@ -59,6 +61,11 @@ def criterion(value: Criterion) -> str:
 def sql_command(sql: str) -> str:
     """Command that runs ``sql`` again; quoted, since it gets pasted into a shell."""
     return f"analyze sql {shlex.quote(safe_text(sql, lines=True).strip())}"
+
+
+def quoted(word: str) -> str:
+    """A word as a shell takes it, since commands get pasted."""
+    return shlex.quote(safe_text(word))
 
 
 def needs(value: CannotSay) -> str:
@@ -108,6 +115,7 @@ def changes(rows: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[
 
 
 def measured(row: dict[str, Any]) -> str:
-    """Name a row of a comparison: ``p95 ttft``, ``mean error rate``."""
-    told = (row.get("statistic"), row.get("metric"))
+    """Name a row of a comparison: ``p95 ttft``; rates are means by nature: ``error rate``."""
+    statistic = None if row.get("metric") in _RATES else row.get("statistic")
+    told = (statistic, row.get("metric"))
     return safe_text(" ".join(str(part) for part in told if part)).replace("_", " ")

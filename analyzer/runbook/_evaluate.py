@@ -19,13 +19,18 @@ from analyzer.contract.types import (
     Magnitude,
     Missing,
 )
+from analyzer.contract.units import agreeing
 from analyzer.engines.duckdb import Engine
+from analyzer.runbook._chart import chart_of
 from analyzer.runbook._play import Play, all_plays
 
 ENOUGH = 0.9
 """Share of the requests in scope that must carry the inputs before "nothing there" means clear."""
 
 _SLOT = re.compile(r"\{(\w+)\}")
+_ONE = "\0"
+"""Stands behind a count of 1 while the rest of a sentence is filled in."""
+
 _EXAMPLES = 3
 Say = Callable[[Any, str], str]
 """Writes a value with its unit for people."""
@@ -132,8 +137,8 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
         value = int(value)
     is_time = size.unit == "s" and size.sql is None
     share = touched.excess / touched.total if is_time and touched.total else 0.0
-    if size.unit == "ratio":
-        share = value
+    # A share of requests is no share of time, but weighs as one.
+    weight = value if size.unit == "ratio" else share
     share, value = steady(min(1.0, max(0.0, share))), steady(value)
     evidence = tuple(
         Evidence(one.label, steady(engine.value(one.sql)), one.unit, one.sql)
@@ -150,7 +155,7 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
     }  # fmt: skip
     return Finding(
         rule=play.rule,
-        severity=_severity(play, touched, share, value),
+        severity=_severity(play, touched, weight, value),
         segment=front.segment,
         title=front.title,
         requests=touched.requests,
@@ -171,11 +176,13 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
             Criterion(one.metric, one.op, one.value, one.unit, one.sql) for one in front.done_when
         ),
         examples=touched.examples,
+        brief=_fill(front.brief, words),
         symptom=_fill(play.symptom, words),
         cause=_fill(play.cause, words),
         contradicts=_fill(play.contradicts, words),
         how_computed=front.touched,
         record_it=front.record,
+        chart=chart_of(front.chart, engine) if front.chart else None,
     )
 
 
@@ -184,16 +191,25 @@ def steady(value: Any) -> Any:  # noqa: ANN401 - a scalar of any SQL type
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
-def _severity(play: Play, touched: _Touched, share: float, value: float) -> str:
+def _severity(play: Play, touched: _Touched, weight: float, value: float) -> str:
     rule = play.front.fires_when
     relative = touched.excess / touched.whole if touched.whole else 1.0
     few = touched.requests < rule.requests or value < rule.smallest
     if few or relative < rule.relative:
         return "note"
-    reached = "critical" if share >= rule.critical_share else "warning"
+    reached = "critical" if weight >= rule.critical_share else "warning"
     return max(reached, rule.at_most, key=SEVERITIES.index)
 
 
 def _fill(text: str, words: dict[str, str]) -> str:
-    """``{name}`` becomes the evidence of that id; an unknown one is a mistake of the play."""
-    return _SLOT.sub(lambda match: words[match[1]], text)
+    """``{name}`` becomes the evidence of that id; an unknown one is a mistake of the play.
+
+    Plays speak of many: where a bare count is 1, the noun and verb after it agree.
+    """
+
+    def put(match: re.Match[str]) -> str:
+        value = words[match[1]]
+        return f"1{_ONE}" if value == "1" else value
+
+    first, *rest = _SLOT.sub(put, text).split(_ONE)
+    return first + "".join(map(agreeing, rest))

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from analyzer.errors import AnalyzerError
+from analyzer.errors import AnalyzerError, hint_of
 
 _SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
 _SECTIONS = ("Symptom", "Cause", "Contradicts", "Done when")
@@ -65,6 +65,17 @@ class EvidenceOf(Struct, kw_only=True, forbid_unknown_fields=True):
     sql: Sql
 
 
+class ChartOf(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The picture: ``sql`` gives one row a request with ``x``, ``y`` and ``series``."""
+
+    title: str
+    x: str
+    x_unit: str
+    y: str
+    y_unit: str
+    sql: Sql
+
+
 class ActionOf(Struct, kw_only=True, forbid_unknown_fields=True):
     """What to do, who does it, what to expect."""
 
@@ -86,12 +97,14 @@ class CriterionOf(Struct, kw_only=True, forbid_unknown_fields=True):
 class Front(Struct, kw_only=True, forbid_unknown_fields=True):
     """Front matter of a play.
 
+    ``brief`` is its clause in the verdict, a dozen words with their numbers.
     ``touched`` gives one row a touched request: ``request_key``, ``excess`` (raw unit, ns where the
     magnitude is a time), ``whole`` (what the excess is part of). ``scope`` counts the requests the
     play looks at.
     """
 
     title: str
+    brief: str
     claims: str
     segment: Literal["queue", "prefill", "decode", "network", "client", "none"]
     confidence: Literal["measured", "derived", "modelled", "suspected"]
@@ -105,6 +118,7 @@ class Front(Struct, kw_only=True, forbid_unknown_fields=True):
     done_when: list[CriterionOf]
     must_not: str = ""
     record: str = ""
+    chart: ChartOf | None = None
 
 
 class Play(Struct, frozen=True):
@@ -121,7 +135,8 @@ class Play(Struct, frozen=True):
     def fires_when(self) -> str:
         """The thresholds and their reason, for ``explain``."""
         rule = self.front.fires_when
-        parts = [f"at least {rule.requests} requests"]
+        few = "1 request" if rule.requests == 1 else f"{rule.requests} requests"
+        parts = [f"at least {few}"]
         if rule.smallest:
             parts.append(f"a magnitude of at least {rule.smallest:g} {self.front.magnitude.unit}")
         if rule.relative:
@@ -151,11 +166,10 @@ def all_plays() -> dict[str, Play]:
 
 
 def play_named(rule: str) -> Play:
-    """The play of a rule; an unknown one lists the near ones."""
+    """The play of a rule; an unknown one names the near ones."""
     plays = all_plays()
     if rule not in plays:
-        near = [name for name in plays if name.split(".")[0] == rule.split(".")[0]] or list(plays)
-        raise AnalyzerError(f"no finding named {rule!r}", f"known: {', '.join(near)}")
+        raise AnalyzerError(f"no finding named {rule!r}", hint_of(rule, plays))
     return plays[rule]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from analyzer.contract.types import Table
@@ -12,6 +12,7 @@ from analyzer.runbook._evaluate import coverage_of, steady
 from analyzer.runbook._play import CriterionOf, Play
 
 MET, NOT_MET, CANNOT_SAY = "met", "not met", "cannot say"
+BEFORE = "before"
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -22,13 +23,35 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-def verify(plays: Iterable[Play], engine: Engine) -> Table:
-    """One row a criterion: met, not met, or cannot say and why."""
-    rows = [row for play in plays for row in _rows(play, engine)]
+def verify(
+    plays: Iterable[Play], engine: Engine, windows: Mapping[str, tuple[int, int]] | None = None
+) -> Table:
+    """One row a criterion: met, not met, or cannot say and why.
+
+    ``windows`` tells when each finding held: what was met before it began proves no fix.
+    """
+    told = engine.rows(
+        "SELECT min(start_ns) AS first_ns, max(start_ns) AS last_ns FROM resolve_request"
+    )[0]
+    asked = None if told["first_ns"] is None else (told["first_ns"], told["last_ns"])
+    rows = [
+        row
+        for play in plays
+        for row in _rows(play, engine, _when(asked, (windows or {}).get(play.rule)))
+    ]
     return Table("analyze.verify", tuple(rows))
 
 
-def _rows(play: Play, engine: Engine) -> list[dict[str, Any]]:
+def _when(asked: tuple[int, int] | None, held: tuple[int, int] | None) -> str | None:
+    """Where the requests that are judged lie, seen from the finding's own window."""
+    if asked is None or held is None:
+        return None
+    if asked[1] < held[0]:
+        return BEFORE
+    return "after" if asked[0] >= held[1] else "during"
+
+
+def _rows(play: Play, engine: Engine, when: str | None) -> list[dict[str, Any]]:
     why = _blind(play, engine)
     rows = []
     for one in play.front.done_when:
@@ -42,6 +65,7 @@ def _rows(play: Play, engine: Engine) -> list[dict[str, Any]]:
                 "op": one.op,
                 "target": one.value,
                 "unit": one.unit,
+                "when": when,
                 "why": why or ("the query gave no value" if value is None else ""),
             }
         )
@@ -55,8 +79,8 @@ def _outcome(one: CriterionOf, value: Any) -> str:  # noqa: ANN401 - a scalar of
 
 
 def _blind(play: Play, engine: Engine) -> str:
-    """What is missing to judge, empty when nothing is."""
+    """What is missing to judge and how to record it; empty when nothing is."""
     scope, lacking, _ = coverage_of(play, engine)
     if not scope:
-        return "no requests to judge by"
-    return "; ".join(f"{one.input} is missing: {one.how}" for one in lacking)
+        return "there is no request to judge by"
+    return "; ".join(f"it needs the {one.input}. To record it: {one.how}" for one in lacking)

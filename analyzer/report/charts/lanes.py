@@ -1,41 +1,31 @@
-"""Static pictures: the only module that knows altair and vl-convert.
-
-SVG and no script: it prints, works under a policy that runs nothing, and is the same bytes each
-time. Text and lines take the page's colour (``currentColor``); fills are mid-tones that hold on
-white and on black.
-"""
+"""The timeline: lanes below each other on one time axis, with windows and marks over them."""
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
-import vl_convert
+
+from analyzer.report.charts._svg import (
+    CHARACTER,
+    INK,
+    PADDING,
+    clock_format,
+    config,
+    drawable,
+    svg_of,
+    to_png,
+)
 
 if TYPE_CHECKING:
     from analyzer.report.timeline import Band, Drawn, Moment, Timeline
 
-_INK = "#123456"
-"""Stands for ``currentColor``, which the converter would draw as black; swapped in the result."""
-
 _SEVERITIES = {"critical": "#d0564a", "warning": "#c98a1b", "note": "#6b8bb0"}
-_MINUTE_MS = 60_000
-_CLOCKS = (
-    (10 * _MINUTE_MS, "%H:%M:%S"),
-    (36 * 60 * _MINUTE_MS, "%H:%M"),
-    (96 * 60 * _MINUTE_MS, "%d %b %H:%M"),
-)
-"""How an axis of at most this many ms writes its times; beyond, days do."""
-
 _LEFT = 54
 """Room of every lane for its labels, so that times stand below each other."""
 
 _ROW = 15
-_CHARACTER = 6.6
-"""Pixels of a character at 12 px: enough for the usual fonts, and the same on every machine."""
-
 _DASHES = ([1, 0], [5, 2], [2, 2], [8, 2, 2, 2], [1, 2], [10, 3])
 _ALL = 0.98
 """A window that covers this much of the axis gets no shade: it would tell nothing apart."""
@@ -43,7 +33,7 @@ _ALL = 0.98
 
 def timeline_svg(picture: Timeline, *, width: int = 900) -> str:
     """Draw lanes below each other on one time axis, with windows and marks over all of them."""
-    plot = width - _LEFT - 18
+    _, plot = plot_of(width)
     x_scale = alt.Scale(type="utc", domain=list(picture.domain), nice=False)
     # Titles are drawn as text above each lane; legends that need a second row make room for it.
     space = 11 + _ROW * max(len(_legend_rows(lane, plot)) for lane in picture.lanes)
@@ -55,12 +45,12 @@ def timeline_svg(picture: Timeline, *, width: int = 900) -> str:
     chart: Any = alt.vconcat(*parts, spacing=space, bounds="flush")
     # Each lane has colours of its own.
     chart = chart.resolve_scale(color="independent", strokeDash="independent")
-    return _svg(chart.configure(**_config()))
+    return svg_of(chart.configure(**config()))
 
 
-def _drawn(text: str, most: int = 24) -> str:
-    """Keep what is drawn to plain characters: on a control character the converter aborts."""
-    return re.sub(r"[^A-Za-z0-9_/%.,:() -]", "", text)[:most]
+def plot_of(width: int) -> tuple[int, int]:
+    """Where the time axis begins in a picture of ``width``, and how long it is, in its pixels."""
+    return _LEFT + PADDING, width - _LEFT - 18
 
 
 # --- the strip above the lanes -------------------------------------------------------------------
@@ -85,7 +75,7 @@ def _strip(picture: Timeline, x_scale: alt.Scale, plot: int) -> Any:  # noqa: AN
     ]
     if picture.incident:
         inside = _within(picture.domain, picture.incident)
-        rows.insert(0, {"name": "incident", "colour": _INK, **inside})
+        rows.insert(0, {"name": "incident", "colour": INK, **inside})
     layers = []
     if rows:
         bars = alt.Chart(alt.InlineData(values=rows)).mark_bar(size=5, cornerRadius=2)
@@ -104,19 +94,22 @@ def _clipped(picture: Timeline, item: Band) -> dict[str, int]:
 
 
 def _within(domain: tuple[int, int], window: tuple[int, int]) -> dict[str, int]:
-    return {"from": max(domain[0], window[0]), "to": min(domain[1], window[1])}
+    """The part that is seen; a moment is drawn wide enough to be found."""
+    least = (domain[1] - domain[0]) // 200
+    start = max(domain[0], min(window[0], domain[1] - least))
+    return {"from": start, "to": min(domain[1], max(window[1], start + least))}
 
 
 def _flag(item: Moment, picture: Timeline, x: alt.X, y: alt.Y, plot: int) -> Any:  # noqa: ANN401
     """A mark's point and its text, on the side where there is room."""
     start, end = picture.domain
     late = (item.at - start) * 2 > end - start
-    most = int((plot / 2 - 8) // _CHARACTER)
-    row = {"name": item.name, "from": item.at, "text": _drawn(item.text, min(most, 60))}
+    most = int((plot / 2 - 8) // CHARACTER)
+    row = {"name": item.name, "from": item.at, "text": drawable(item.text, min(most, 60))}
     base = alt.Chart(alt.InlineData(values=[row])).encode(x=x, y=y)
-    point = base.mark_point(shape="diamond", filled=True, size=45, color=_INK, opacity=1)
+    point = base.mark_point(shape="diamond", filled=True, size=45, color=INK, opacity=1)
     text = base.mark_text(
-        align="right" if late else "left", dx=-8 if late else 8, color=_INK, fontSize=12
+        align="right" if late else "left", dx=-8 if late else 8, color=INK, fontSize=12
     ).encode(text="text:N")
     return alt.layer(point, text)
 
@@ -132,7 +125,7 @@ def _lane(lane: Drawn, picture: Timeline, x: alt.X, plot: int, space: int) -> An
     if picture.marks:
         at = [{"from": item.at} for item in picture.marks]
         rule = alt.Chart(alt.InlineData(values=at)).mark_rule(
-            color=_INK, strokeDash=[3, 2], opacity=0.8
+            color=INK, strokeDash=[3, 2], opacity=0.8
         )
         layers.append(rule.encode(x=x, y=alt.value(-space), y2=alt.value(height)))
     layers += _legend(lane, rows)
@@ -140,10 +133,13 @@ def _lane(lane: Drawn, picture: Timeline, x: alt.X, plot: int, space: int) -> An
 
 
 def _shades(picture: Timeline, x: alt.X, top: int, height: int) -> list[Any]:
-    """Shade the incident and each finding's window over the lane and the room above it."""
-    shades = [(_clipped(picture, item), _severity(item.severity), 0.06) for item in picture.bands]
+    """Shade the incident, else each finding's window, over the lane and the room above it."""
     if picture.incident:
-        shades.insert(0, (_within(picture.domain, picture.incident), _INK, 0.06))
+        shades = [(_within(picture.domain, picture.incident), INK, 0.07)]
+    else:
+        shades = [
+            (_clipped(picture, item), _severity(item.severity), 0.06) for item in picture.bands
+        ]
     whole = picture.domain[1] - picture.domain[0]
     return [
         alt.Chart(alt.InlineData(values=[window]))
@@ -217,13 +213,13 @@ def _steps(lane: Drawn, x: alt.X) -> Any:  # noqa: ANN401
 
 def _legend_rows(lane: Drawn, plot: int) -> list[list[tuple[float, int, str]]]:
     """Place the title and each line's name: rows of (pixels from the left, index, text)."""
-    title = _drawn(lane.title, int(plot // _CHARACTER))
+    title = drawable(lane.title, int(plot // CHARACTER))
     rows: list[list[tuple[float, int, str]]] = [[(0.0, -1, title)]]
-    names = [_drawn(name) or "-" for name, _ in lane.groups]
+    names = [drawable(name) or "-" for name, _ in lane.groups]
     # The page says what the colours of the stack mean, and the title what a lone line is.
     if lane.stacked or (len(names) == 1 and names[0].lower() in {"-", *_words(title)}):
         return rows
-    at = len(title) * _CHARACTER + 16
+    at = len(title) * CHARACTER + 16
     if at + sum(map(_wide, names)) > plot:
         rows.append([])
         at = 0.0
@@ -238,7 +234,7 @@ def _legend_rows(lane: Drawn, plot: int) -> list[list[tuple[float, int, str]]]:
 
 
 def _wide(text: str) -> float:
-    return 36 + len(text) * _CHARACTER
+    return 36 + len(text) * CHARACTER
 
 
 def _words(title: str) -> list[str]:
@@ -258,7 +254,7 @@ def _legend(lane: Drawn, rows: list[list[tuple[float, int, str]]]) -> list[Any]:
                     sample.encode(x=alt.value(at), x2=alt.value(at + 18), y=alt.value(y - 1))
                 )
             words = alt.Chart(alt.InlineData(values=[{}])).mark_text(
-                align="left", baseline="middle", color=_INK, fontSize=12
+                align="left", baseline="middle", color=INK, fontSize=12
             )
             left = at + 22 if index >= 0 else at
             out.append(words.encode(x=alt.value(left), y=alt.value(y), text=alt.value(text or "-")))
@@ -267,8 +263,7 @@ def _legend(lane: Drawn, rows: list[list[tuple[float, int, str]]]) -> list[Any]:
 
 def _time_axis(domain: tuple[int, int], width: int) -> alt.Axis:
     # Vega's own choice is the 12-hour clock.
-    span = domain[1] - domain[0]
-    form = next((text for most, text in _CLOCKS if span <= most), "%d %b")
+    form = clock_format(domain[1] - domain[0])
     return alt.Axis(
         title="UTC",
         grid=False,
@@ -284,47 +279,6 @@ def _no_times() -> alt.Axis:
     return alt.Axis(title=None, grid=False, labels=False, ticks=False)
 
 
-def _config() -> dict[str, Any]:
-    font = {"labelFont": "sans-serif", "titleFont": "sans-serif"}
-    ink = {
-        "labelColor": _INK,
-        "titleColor": _INK,
-        "domainColor": _INK,
-        "tickColor": _INK,
-        "gridColor": _INK,
-    }
-    faint = {"gridOpacity": 0.15, "domainOpacity": 0.5, "tickOpacity": 0.5}
-    text = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
-    # No aria: a label on each bar trebles the size; the page names the picture and has a table.
-    return {
-        "aria": False,
-        "background": "transparent",
-        "axis": font | ink | faint | text,
-        "text": {"font": "sans-serif"},
-        "view": {"stroke": None},
-        "padding": 2,
-    }
-
-
 def timeline_png(picture: Timeline, *, width: int = 900) -> bytes:
-    """Draw the same for a chat or a slide: dark ink on white, two pixels a point."""
-    svg = timeline_svg(picture, width=width).replace("currentColor", "#1b1f24")
-    svg = svg.replace('font-family="inherit"', 'font-family="sans-serif"')
-    ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
-    svg = re.sub(r"<svg[^>]*>", lambda head: head[0] + ground, svg, count=1)
-    return bytes(vl_convert.svg_to_png(svg, scale=2))
-
-
-def _svg(chart: Any) -> str:  # noqa: ANN401 - an altair chart of any make
-    """Draw without a network or a clock, and let the page decide the ink and the width."""
-    spec = json.dumps(chart.to_dict(validate=False), sort_keys=True)
-    svg = str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
-    svg = svg.replace(_INK, "currentColor").replace("rgb(18, 52, 86)", "currentColor")
-    svg = svg.replace('font-family="sans-serif"', 'font-family="inherit"')
-    # The page tells a screen reader what the picture is; its parts have no names of their own.
-    svg = re.sub(r'\s(?:role|aria-[a-z]+)="[^"]*"', "", svg)
-    head = re.search(r'<svg[^>]*?width="(\d+)[^"]*"[^>]*?height="(\d+)[^"]*"[^>]*>', svg)
-    if head is None:
-        return svg
-    fluid = re.sub(r'\s(?:width|height|xmlns:xlink)="[^"]*"', "", head[0])
-    return svg.replace(head[0], fluid, 1)
+    """Draw the same for a chat or a slide."""
+    return to_png(timeline_svg(picture, width=width))

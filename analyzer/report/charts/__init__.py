@@ -1,0 +1,6 @@
+"""Static pictures: the only package that knows altair and vl-convert."""
+
+from analyzer.report.charts.lanes import plot_of, timeline_png, timeline_svg
+from analyzer.report.charts.points import points_svg
+
+__all__ = ["plot_of", "points_svg", "timeline_png", "timeline_svg"]
