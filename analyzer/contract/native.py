@@ -235,11 +235,74 @@ class Prices(Struct, kw_only=True):
     valid_from: Time | None = None
 
 
+Unit = Literal["s", "ms", "us", "ns", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "rfc3339"]
+
+
+class MappedColumn(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Where a foreign column goes, and in which unit it is."""
+
+    to: Annotated[
+        str,
+        Meta(
+            description="a column of the request table, or one that gives it: end_ns (then e2e_ns "
+            "is end_ns - start_ns), first_token_ns (ttft_ns), scheduled_ns (hold_ns), "
+            "prefix_hashes (a list; rows of prompt_block), total_tokens (checked, not stored)"
+        ),
+    ]
+    unit: Annotated[
+        Unit | None,
+        Meta(
+            description="durations: s, ms, us or ns; times: epoch_..., rfc3339, or s, ms, us, ns "
+            "where they count from an origin of their own"
+        ),
+    ] = None
+    origin: Annotated[
+        str | None, Meta(description="RFC 3339 time from which a time in s, ms, us or ns counts")
+    ] = None
+    optional: Annotated[bool, Meta(description="a file may lack the column")] = False
+
+
+class Mapping(Struct, kw_only=True, forbid_unknown_fields=True):
+    """``mapping.toml``: how the columns of a foreign CSV, JSON Lines or Parquet file are read."""
+
+    columns: Annotated[
+        dict[str, str | MappedColumn],
+        Meta(description="their column (in JSON a key, or keys with dots between) -> ours"),
+    ]
+    constants: Annotated[
+        dict[str, str | int | float | bool],
+        Meta(
+            description="columns of the request table that are the same for every row: vantage, "
+            "model, ..."
+        ),
+    ] = {}
+    tags: Annotated[list[str], Meta(description="their columns to keep as request_tag")] = []
+    tokens: Annotated[
+        Literal["inclusive", "exclusive"] | None,
+        Meta(
+            description="inclusive: their input counts what was cached, their output the "
+            "reasoning; exclusive: each token is counted in one column"
+        ),
+    ] = None
+    zone: Annotated[str | None, Meta(description="zone of times that name none")] = None
+    null: Annotated[
+        list[str], Meta(description="texts that mean not told, besides an empty cell and NULL")
+    ] = []
+    header: Annotated[
+        list[str] | None, Meta(description="names of the columns of a CSV that has no header line")
+    ] = None
+    delimiter: Annotated[str | None, Meta(description="of a CSV; found by itself")] = None
+    decimal: Annotated[Literal[".", ","], Meta(description="decimal mark of a CSV")] = "."
+    title: Annotated[str | None, Meta(description="what is read through it")] = None
+    source: Annotated[str | None, Meta(description="where the format is described")] = None
+
+
 NATIVE: dict[str, Any] = {
     "stream-event": StreamEvent,
     "request-record": RequestRecord,
     "billing-record": BillingRecord,
     "deployment": Deployment,
     "prices": Prices,
+    "mapping": Mapping,
 }
-"""Published name -> type of one record (or one file, for the last two)."""
+"""Published name -> type of one record (or one file, for the last three)."""

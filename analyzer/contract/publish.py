@@ -34,8 +34,8 @@ GROUPS: dict[str, tuple[str, str]] = {
     "native": (
         "Native log formats",
         "What your own client, gateway or billing can write; one JSON object a line, except "
-        "`deployment` and `prices`, which are one file each (JSON or TOML). Unknown keys are "
-        "allowed.",
+        "`deployment` and `prices`, which are one file each (JSON or TOML), and `mapping`, the TOML "
+        "file that tells how to read foreign tables. Unknown keys are allowed, but in a mapping.",
     ),
     "output": (
         "Output of the commands",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-CONTRACT_VERSION = 1
+CONTRACT_VERSION = 2
 """Stored in each case; a case of another version is re-ingested, never guessed at."""
 
 USD = pa.decimal128(18, 9)
@@ -74,7 +74,9 @@ TABLES: dict[str, pa.Schema] = {
             _f("sha256", pa.string(), "SHA-256 of the decompressed bytes", required=True),
             _text("reader", "reader that read it"),
             _int("reader_version", "version of that reader"),
-            _text("container", "plain, gzip or zstd"),
+            _text(
+                "container", "plain, gzip or zstd; of an archive's member zip, tar, tar+gzip, ..."
+            ),
             _int("bytes", "decompressed size", "bytes"),
             _text("record_unit", "what a record is: line, row, event, span"),
             _int("records", "records met", "records"),
@@ -222,15 +224,30 @@ TABLES: dict[str, pa.Schema] = {
             _ns("time_ns", "when"),
             _text("clock", "wall, or relative (seconds since the run began)"),
             _text("engine", "engine, rank or replica that reports"),
+            _text("model", "model it serves"),
             _int("running", "requests in the batch", "requests"),
             _int("waiting", "requests that wait for admission", "requests"),
             _int("swapped", "requests swapped out", "requests"),
             _ratio("kv_used_ratio", "KV cache in use"),
             _float("prompt_tokens_per_s", "prompt tokens processed", "tokens/s"),
             _float("generation_tokens_per_s", "tokens generated", "tokens/s"),
-            _ratio("prefix_hit_ratio", "prefix-cache hits, over the engine's own moving window"),
+            _ratio(
+                "prefix_hit_ratio",
+                "prefix-cache hits, over the engine's own moving window or a scrape's interval",
+            ),
             _int("preemptions", "preemptions since the last sample"),
             _tokens("capacity_tokens", "size of the KV pool"),
+            _ns(
+                "interval_ns",
+                "scrape: what its counts and means cover, which is the time since the scrape "
+                "before, of a first scrape since the counters began; NULL = not told",
+            ),
+            _int("finished", "scrape: requests that ended in the interval", "requests"),
+            _ns("ttft_mean_ns", "scrape: mean time to first token in the interval"),
+            _ns("e2e_mean_ns", "scrape: mean end-to-end time in the interval"),
+            _ns("queue_mean_ns", "scrape: mean queue time in the interval"),
+            _ns("prefill_mean_ns", "scrape: mean prefill time in the interval"),
+            _ns("decode_mean_ns", "scrape: mean decode time in the interval"),
         ],
     ),
     "engine_event": _table(
@@ -308,6 +325,10 @@ TABLES: dict[str, pa.Schema] = {
             _float("weight_bytes_per_param", "stored size of one parameter", "bytes"),
             _int("weight_bytes_per_rank", "weights on one rank", "bytes"),
             _int("layers", "layers"),
+            _int("gpu_weight_bytes", "weights in the accelerators' memory, all of them", "bytes"),
+            _int("cpu_weight_bytes", "weights in main memory, with an input embedding", "bytes"),
+            _int("gpu_layers", "layers on accelerators; the output matrix counts as one"),
+            _int("offloadable_layers", "layers that could be there, the output matrix included"),
             _int("kv_heads", "key-value heads"),
             _int("head_dim", "dimension of one head"),
             _float("kv_bytes_per_value", "stored size of one KV value", "bytes"),

@@ -63,6 +63,8 @@ def _span(value: Any, resource: dict[str, Any]) -> Span | Broken:  # noqa: ANN40
         isinstance(status, dict) and status.get("code") in _ERROR,
         attributes(value.get("attributes")),
         resource,
+        text_or_none(value.get("spanId")),
+        text_or_none(value.get("parentSpanId")),
     )
 
 

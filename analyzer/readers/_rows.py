@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from analyzer.contract.tables import TABLES
-from analyzer.readers._times import DURATIONS, TIMES
+from analyzer.readers._times import DURATIONS, TIMES, Limits
 
-COUNTS = range(2**53 + 1)
+COUNTS = Limits(0, 2**53 + 1)
 """Tokens, characters and whatever else is counted: what a JSON number holds exactly."""
 EXCERPT_CHARS = 160
 _MOST_FLOAT = 1e18
@@ -43,6 +43,13 @@ def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
+def columns_table(name: str, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
+    """Columns of one contract table, as long as each other; for rows that come by the million."""
+    schema = TABLES[name]
+    arrays = {key: pa.array(values, schema.field(key).type) for key, values in columns.items()}
+    return pa.table(arrays)
+
+
 def believed(row: MutableMapping[str, Any]) -> str:
     """Empties the columns that tell what cannot be, and says which; makes text storable."""
     strange = []
@@ -63,7 +70,7 @@ def believed(row: MutableMapping[str, Any]) -> str:
 
 
 @cache
-def _bounds(name: str, wall: bool) -> range:  # noqa: FBT001 - a key of the cache
+def _bounds(name: str, wall: bool) -> Limits:  # noqa: FBT001 - a key of the cache
     if name in _MOMENTS and wall:
         return TIMES
     return DURATIONS if name.endswith("_ns") else COUNTS

@@ -8,9 +8,27 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 NS = 1_000_000_000
-TIMES = range(631_152_000 * NS, 7_258_118_400 * NS)
+
+
+class Limits:
+    """Whole numbers from ``start`` up to ``stop``; what is no whole number is not in it.
+
+    Not a ``range``: that one walks to its end to find that None or a float is not there.
+    """
+
+    def __init__(self, start: int, stop: int) -> None:
+        """Half-open, as a range."""
+        self.start, self.stop = start, stop
+        self.last = stop - 1
+
+    def __contains__(self, value: object) -> bool:
+        """Whether ``value`` is a whole number within."""
+        return type(value) is int and self.start <= value < self.stop
+
+
+TIMES = Limits(631_152_000 * NS, 7_258_118_400 * NS)
 """Every moment a log can tell: from 1990 up to 2200."""
-DURATIONS = range(320_000_000 * NS)
+DURATIONS = Limits(0, 320_000_000 * NS)
 """Up to ten years. Bounds keep the sums of all analyses within int64."""
 NO_TIME = "is neither RFC 3339 nor Unix seconds, or no time from 1990 to 2199"
 _INT64 = 2**63

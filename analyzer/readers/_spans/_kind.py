@@ -10,7 +10,9 @@ from functools import cache
 from typing import Any
 
 import analyzer.readers._spans
+from analyzer.readers._fast_lines import Fast
 from analyzer.readers._jsonl import Sink
+from analyzer.readers._pending import Part
 from analyzer.readers._rows import text_or_none
 
 
@@ -25,6 +27,8 @@ class Span:
     failed: bool
     attributes: Mapping[str, Any]
     resource: Mapping[str, Any]
+    span_id: str | None = None
+    parent_id: str | None = None
 
     @property
     def deployment(self) -> str | None:
@@ -39,10 +43,20 @@ class Kind:
 
     ``rows(span, record, sink)`` adds the rows and returns what of the span could not be believed,
     as a sentence for the reader of the report; empty if all is well.
+
+    Where several spans make a request, ``part(span)`` gives the key under which they belong
+    together and what this one tells, JSON-able; None if it adds nothing. ``joined(parts)`` makes
+    rows of ``request`` of the parts that have met, each with the ``record`` of its part. ``name``
+    tells such kinds apart.
     """
 
     matches: Callable[[str, Mapping[str, Any], Mapping[str, Any]], bool]
-    rows: Callable[[Span, int, Sink], str]
+    rows: Callable[[Span, int, Sink], str] | None = None
+    part: Callable[[Span], tuple[str, Part] | None] | None = None
+    joined: Callable[[list[Part]], list[dict[str, Any]]] | None = None
+    name: str = ""
+    fast: Fast | None = None
+    """The rows of many such spans at once, where each makes its own; ``deployment`` is added."""
 
 
 @cache

@@ -2,7 +2,8 @@
 
 Engines V0 and V1 use the same names for different things. V1 states prefill and decode, and its
 queue is measured inside the engine core. V0 states only the queue, counted from the arrival at the
-front end, so prefill and decode are what is left of TTFT and of the whole.
+front end, so prefill and decode are what is left of TTFT and of the whole. Start-up spans and the
+child spans of newer servers have other names: the request's own span tells all that they tell.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from analyzer.readers._jsonl import Sink
 from analyzer.readers._rows import first, int_or_none, text_or_none
 from analyzer.readers._spans._kind import Kind, Span
+from analyzer.readers._spans._vllm_columns import FAST
 from analyzer.readers._times import seconds_to_ns
 from analyzer.readers._usage import token_buckets
 
@@ -23,9 +25,12 @@ _NAMES = {
     "queue": "time_in_queue",
     "prefill": "time_in_model_prefill",
     "decode": "time_in_model_decode",
+    "inference": "time_in_model_inference",
 }
+_OF_V1 = ("prefill", "decode", "inference")
 # Engine core and front end read two clocks a moment apart; more than this is no such moment.
 _SLACK_NS = 5_000_000
+_MANY = "n > 1: one span a sequence, and each tells the tokens of the whole prompt"
 _V0 = "V0 engine: its queue time also holds the front end, prefill is TTFT - queue"
 
 
@@ -60,17 +65,33 @@ def _durations(span: Span) -> tuple[dict[str, int | None], list[str]]:
 
 def _frontend(told: Mapping[str, int | None]) -> int | None:
     """Tokenising before the first token and detokenising after the last, where all is told."""
-    e2e, ttft, queue, prefill, decode = (told[short] for short in _NAMES)
+    e2e, ttft, queue, prefill, decode, _ = (told[short] for short in _NAMES)
     if e2e is None or ttft is None or queue is None or prefill is None or decode is None:
         return None
     before, after = ttft - queue - prefill, e2e - ttft - decode
     return None if before < -_SLACK_NS else max(0, before) + max(0, after)
 
 
+def _completed(told: dict[str, int | None]) -> str:
+    """Prefill and decode make up the inference: a missing one follows; else says if they do not."""
+    prefill, decode, both = (told[short] for short in _OF_V1)
+    if both is None:
+        return ""
+    if prefill is None and decode is not None:
+        told["prefill"] = _left(both, decode)
+    elif decode is None and prefill is not None:
+        told["decode"] = _left(both, prefill)
+    elif prefill is not None and decode is not None and abs(both - prefill - decode) > _SLACK_NS:
+        return "prefill and decode do not add up to time_in_model_inference"
+    return ""
+
+
 def _rows(span: Span, record: int, sink: Sink) -> str:
     attributes = span.attributes
     told, strange = _durations(span)
-    if _LATENCY + _NAMES["prefill"] in attributes:
+    doubt = ""
+    if any(_LATENCY + _NAMES[short] in attributes for short in _OF_V1):
+        doubt = _completed(told)
         frontend = _frontend(told)
     else:
         frontend = None
@@ -78,6 +99,8 @@ def _rows(span: Span, record: int, sink: Sink) -> str:
         told["decode"] = _left(told["e2e"], told["ttft"])
         if told["prefill"] is not None:
             sink.assumed.add(_V0)
+    if (sequences := int_or_none(attributes.get("gen_ai.request.n"))) and sequences > 1:
+        sink.assumed.add(_MANY)
     models = (
         text_or_none(holder.get(f"gen_ai.{side}.model"))
         for side in ("response", "request")
@@ -99,13 +122,13 @@ def _rows(span: Span, record: int, sink: Sink) -> str:
         clock="wall",
         timing="stated",
         frontend_ns=frontend,
-        **{f"{short}_ns": value for short, value in told.items()},
+        **{f"{short}_ns": value for short, value in told.items() if short != "inference"},
         **token_buckets(usage),
         max_output_tokens=int_or_none(attributes.get("gen_ai.request.max_tokens")),
         error="error" if span.failed else None,
     )
     if not strange:
-        return ""
+        return doubt
     return f"{', '.join(strange)}: negative, no number, or longer than the request; not read"
 
 
@@ -113,4 +136,4 @@ def _left(whole: int | None, part: int | None) -> int | None:
     return whole - part if whole is not None and part is not None and whole >= part else None
 
 
-KIND = Kind(matches=_matches, rows=_rows)
+KIND = Kind(matches=_matches, rows=_rows, fast=FAST)

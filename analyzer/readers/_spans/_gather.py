@@ -1,0 +1,71 @@
+"""Rows of spans, whatever container they came in: one by one, or of several that make a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analyzer.readers._jsonl import Sink
+from analyzer.readers._pending import Part, Pending
+from analyzer.readers._rows import believed
+from analyzer.readers._spans._kind import Kind, Span, all_kinds
+
+UNKNOWN = "span of no known kind"
+NOTHING_NEW = "span that adds nothing to its request"
+HEALTH_CHECK = "health check"
+# Processes export their spans half a second apart: so many requests may begin meanwhile.
+_HELD = 2_000
+
+
+class Gather:
+    """Takes spans, and gives the rows of those that had to meet others first."""
+
+    def __init__(self, state: Any = None) -> None:  # noqa: ANN401 - stored JSON
+        self._pending = Pending(_HELD, state)
+
+    def take(self, span: Span, record: int, sink: Sink) -> str:
+        """Adds the rows of one span, now or later; what of it could not be believed."""
+        for kind in all_kinds():
+            if kind.matches(span.name, span.attributes, span.resource):
+                return self._take(kind, span, record, sink)
+        sink.ignored[UNKNOWN] += 1
+        return ""
+
+    def _take(self, kind: Kind, span: Span, record: int, sink: Sink) -> str:
+        if kind.part is None:
+            return kind.rows(span, record, sink) if kind.rows else ""
+        told = kind.part(span)
+        if told is None:
+            sink.ignored[NOTHING_NEW] += 1
+            return ""
+        key, part = told
+        if key == HEALTH_CHECK:
+            sink.ignored[HEALTH_CHECK] += 1
+            return ""
+        strange = [str(part.pop("strange", "")), believed(part.get("columns", {}))]
+        part |= {"record": record, "kind": kind.name}
+        self._pending.add(f"{kind.name} {key}", part)
+        return "; ".join(one for one in strange if one)
+
+    def settle(self, sink: Sink) -> None:
+        """Adds the rows of requests that nothing was added to for long enough."""
+        for parts in self._pending.settled():
+            _emit(parts, sink)
+
+    def finish(self, sink: Sink) -> tuple[int, ...]:
+        """Adds all other rows; their records, for they may change when the file grows."""
+        records: list[int] = []
+        for parts in self._pending.rest():
+            records += _emit(parts, sink)
+        return tuple(sorted(records))
+
+    def state(self) -> Any:  # noqa: ANN401 - stored JSON
+        """What a later read goes on from."""
+        return self._pending.state()
+
+
+def _emit(parts: list[Part], sink: Sink) -> list[int]:
+    joined = next(kind.joined for kind in all_kinds() if kind.name == parts[0]["kind"])
+    rows = joined(parts) if joined else []
+    for row in rows:
+        sink.rows.setdefault("request", []).append(row)
+    return [row["record"] for row in rows]
