@@ -41,3 +41,45 @@ def tpot_ns(e2e: float, ttft: float, output_tokens: int, first_tokens: int = 1) 
 def tokens_per_s(output_tokens: int, ttft: float, tpot: float) -> float:
     """Tokens a second of one request as its user feels it: N / (TTFT + TPOT x N)."""
     return output_tokens * 1e9 / (ttft + tpot * output_tokens)
+
+
+# --- hardware ------------------------------------------------------------------------------------
+# Textbook forms: no attention term, no embedding, no head. What a model really reads is counted in
+# `bounds/`; these agree with a pocket calculator to the digit.
+
+
+def weight_bytes(params: float, bytes_per_param: float) -> float:
+    """Bytes of the weights that a decode step reads: parameters x bytes each."""
+    return params * bytes_per_param
+
+
+def kv_bytes_per_token(
+    layers: int, kv_heads: int, head_dim: int, bytes_per_value: float = 2
+) -> float:
+    """Bytes that one token adds to the KV cache: keys and values of every layer."""
+    return 2 * layers * kv_heads * head_dim * bytes_per_value
+
+
+def read_ns(size_bytes: float, bandwidth_bytes_s: float) -> float:
+    """Time to read so much from memory; a decode step cannot be faster."""
+    return size_bytes / bandwidth_bytes_s * 1e9
+
+
+def effective_flops_s(peak_flops_s: float, utilisation: float = 0.6) -> float:
+    """Rate that a prefill reaches: a share of the peak."""
+    return peak_flops_s * utilisation
+
+
+def forward_flops(batch: int, tokens: int, params: float) -> float:
+    """FLOPs to process so many tokens, or to generate them: 2 x batch x tokens x parameters."""
+    return 2 * batch * tokens * params
+
+
+def compute_ns(flops: float, flops_s: float) -> float:
+    """Time of so many FLOPs at that rate."""
+    return flops / flops_s * 1e9
+
+
+def prefill_left(prompt_tokens: int, cached_tokens: int) -> float:
+    """Share of the linear prefill work that a prefix hit leaves; attention saves less."""
+    return (prompt_tokens - cached_tokens) / prompt_tokens

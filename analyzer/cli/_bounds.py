@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analyzer.cli import _console
@@ -17,6 +18,10 @@ _LINES = {
     "expected": "this batch and layout, at full bandwidth and peak",
     "attainable": "what well tuned engines reach",
 }
+_TEXTBOOK = {
+    "strict": "at full bandwidth and peak",
+    "attainable": "prefill at 60 % of the peak",
+}
 _SAME = 0.005
 """Relative change below which a lever is shown to change nothing."""
 
@@ -27,6 +32,16 @@ def render(table: Table, form: str) -> str:
     if form == "md":
         return markdown.render(shown)
     return text.render(shown, width=_console.width(), color=_console.color())
+
+
+def flat(table: Table) -> Table:
+    """The same row with each lever as a text, for a cell that holds one."""
+    (row,) = table.rows
+    told = [
+        f"{one['change']}: TPOT {_time(one['tpot_ms'])}, TTFT {_time(one['ttft_ms'])}"
+        for one in row["levers"] or ()
+    ]
+    return replace(table, rows=({**row, "levers": told},))
 
 
 def blocks(table: Table) -> list[Block]:
@@ -53,11 +68,12 @@ def _asked(row: dict[str, Any]) -> str:
 
 
 def _lines(row: dict[str, Any]) -> Grid:
+    meanings = _LINES if row["levers"] is not None else _TEXTBOOK
     return Grid(
         header=("line", "TPOT", "TTFT", "is"),
         rows=tuple(
             (name, _time(row["tpot_ms"][name]), _time(row["ttft_ms"][name]), meaning)
-            for name, meaning in _LINES.items()
+            for name, meaning in meanings.items()
         ),
         right=(False, True, True, False),
         keep=(True, True, True, False),
@@ -114,22 +130,20 @@ def _short(number: float) -> str:
 
 
 def _levers(row: dict[str, Any]) -> Grid:
-    tpot, ttft = row["tpot_ms"][row["lever_line"]], row["ttft_ms"][row["lever_line"]]
-    return Grid(
-        header=(f"change ({row['lever_line']})", "TPOT", "TTFT", "tokens/s", "fit"),
-        rows=tuple(
-            (
-                one["change"],
-                _against(one["tpot_ms"], tpot),
-                _against(one["ttft_ms"], ttft),
-                NONE if one["tokens_per_s"] is None else significant(one["tokens_per_s"]),
-                count(one["sequences_that_fit"]),
-            )
-            for one in row["levers"]
-        ),
-        right=(False, True, True, True, True),
-        keep=(True, True, True, True, True),
-    )
+    line = row["lever_line"]
+    asked = [key for key in ("tpot_ms", "ttft_ms") if row[key][line] is not None]
+    rated = row["tokens_per_s"] is not None
+    fitted = row["sequences_that_fit"] is not None
+    header = [f"change ({line})", *(key[:4].upper() for key in asked)]
+    header += ["tokens/s"] * rated + ["sequences"] * fitted
+    rows = []
+    for one in row["levers"]:
+        cells = [one["change"], *(_against(one[key], row[key][line]) for key in asked)]
+        cells += [significant(one["tokens_per_s"])] if rated else []
+        cells += [count(one["sequences_that_fit"])] if fitted else []
+        rows.append(tuple(cells))
+    right = (False, *[True] * (len(header) - 1))
+    return Grid(tuple(header), tuple(rows), right=right, keep=(True,) * len(header))
 
 
 def _against(value: float | None, now: float | None) -> str:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from analyzer.cli import _complete, _console
 from analyzer.cli._options import db_option, example, format_option, show
+from analyzer.report.values import plural
+
+if TYPE_CHECKING:
+    from analyzer.contract.types import IngestResult
+
+_NAMED = 3
+"""Files that could not be read, named in the error; the answer lists all."""
 
 
 @click.command(
@@ -13,6 +22,7 @@ from analyzer.cli._options import db_option, example, format_option, show
     epilog=example(
         "analyze ingest logs/ --zone Europe/Berlin",
         "kubectl logs vllm-0 | analyze ingest -",
+        "analyze ingest requests.csv --mapping mapping.toml   # analyze formats mapping",
     ),
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
@@ -21,6 +31,11 @@ from analyzer.cli._options import db_option, example, format_option, show
     metavar="NAME",
     shell_complete=_complete.readers,
     help="Read every file with this reader.",
+)
+@click.option(
+    "--mapping",
+    metavar="FILE",
+    help="How to read CSV, JSON Lines or Parquet of requests (TOML).",
 )
 @click.option("--deployment", metavar="FILE", help="What the model runs on (JSON or TOML).")
 @click.option("--prices", metavar="FILE", help="Prices (JSON or TOML).")
@@ -33,6 +48,7 @@ def command(
     *,
     paths: tuple[str, ...],
     reader: str | None,
+    mapping: str | None,
     deployment: str | None,
     prices: str | None,
     zone: str | None,
@@ -41,7 +57,7 @@ def command(
     form: str,
     db: str,
 ) -> None:
-    """Read logs and traces: files, folders, globs, or - for stdin.
+    """Read logs and traces: files, folders, globs, archives (zip, tar), or - for stdin.
 
     What is read already is left alone; what has grown is read on.
     """
@@ -53,6 +69,7 @@ def command(
             db,
             paths,
             reader=reader,
+            mapping=mapping,
             deployment=deployment,
             prices=prices,
             zone=zone,
@@ -65,3 +82,19 @@ def command(
     show(result, form)
     if strict:
         api.hold_to(result)
+    _hold_to_files(result)
+
+
+def _hold_to_files(result: IngestResult) -> None:
+    """Exit with 2 where a file could not be read; one of no known format is only listed."""
+    failed = [file for file in result.files if file.outcome == "failed"]
+    if failed:
+        from analyzer.errors import AnalyzerError
+
+        names = "; ".join(f"{file.path}: {file.why}" for file in failed[:_NAMED])
+        more = f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+        every = plural(len(result.files), "file")
+        raise AnalyzerError(
+            f"{len(failed)} of {every} could not be read ({names}{more})",
+            "the others are in the case; mend it and run the same command again",
+        )
