@@ -39,8 +39,7 @@ from analyzer.questions.status import sources as sources_of
 from analyzer.questions.status import status_of
 from analyzer.questions.timeline import standout_of
 from analyzer.questions.verdict import split, verdict
-from analyzer.report import html, page, share
-from analyzer.report.charts import timeline_png
+from analyzer.report import page, share
 from analyzer.report.timeline import timeline
 from analyzer.report.values import quantity
 from analyzer.report.words import by_severity
@@ -52,8 +51,8 @@ from analyzer.store.case import open_case
 
 __all__ = [
     "bounds", "catalogued", "compare", "explain", "explain_family", "findings", "formats", "groups",
-    "hold_to", "ingest", "latency", "over_time", "report", "rules", "schema", "show", "span", "sql", "status", "verify",
-    "write_compare", "write_report", "write_verify",
+    "hold_to", "ingest", "latency", "over_time", "report", "rules", "schema", "show", "span", "sql",
+    "status", "verify", "write_compare", "write_report", "write_verify",
 ]  # fmt: skip
 
 DEFAULT_REPORT = Path("reports/incident.html")
@@ -330,6 +329,10 @@ def write_report(
 
     The default path is overwritten, what has a name only with ``force``.
     """
+    # Only a report draws: the libraries for it would double the start of every other command.
+    from analyzer.report import html
+    from analyzer.report.charts import timeline_png
+
     if png is not None and Path(png).exists() and not Path(png).is_dir():
         raise AnalyzerError(
             f"--png {png} is a file", "it names a folder: the picture is FOLDER/timeline.png"

@@ -17,8 +17,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from analyzer.contract.types import Batch, FileRead, IngestResult, Problem
 from analyzer.errors import AnalyzerError, GateFailed
+from analyzer.readers._archive import Found, Shelf, foreign, members
 from analyzer.readers._file import InputFile
 from analyzer.readers._find import pick, reader_named
+from analyzer.readers._mapping import Plan, load
+from analyzer.readers._mapping_head import misfit
 from analyzer.readers._reader import Options, Reader
 from analyzer.readers._times import year_that_fits
 from analyzer.store.case import Case, KnownSource, open_case
@@ -27,6 +30,8 @@ Progress = Callable[[str, int, int], None]
 _SHOWN_PROBLEMS = 5
 _READ = ("read", "grown", "replaced", "known")
 _OUR_FILES = (".duckdb", ".duckdb.wal")
+_Run = dict[int, int]
+"""Sources this run wrote: id -> records that an earlier run had read of it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +41,9 @@ class Job:
     file: InputFile
     reader: Reader | None
     why: str = ""
+    unreadable: bool = False
+    mapped: bool = False
+    """It is read through the mapping that was given; ``why`` of any other says what it lacks."""
 
 
 def ingest(
@@ -43,6 +51,7 @@ def ingest(
     paths: Sequence[str],
     *,
     reader: str | None = None,
+    mapping: str | None = None,
     deployment: str | None = None,
     prices: str | None = None,
     zone: str | None = None,
@@ -58,11 +67,15 @@ def ingest(
     """
     if zone is not None:
         _check_zone(zone)
+    plan = load(mapping) if mapping is not None else None
     with ExitStack() as stack:
-        jobs = [_job(file, reader) for file in _discover(paths, stack)]
+        found = _members(_discover(paths, mapping, stack), stack)
+        jobs = [_job(one, reader, plan) for one in found]
         for option, name in ((deployment, "deployment"), (prices, "prices")):
             if option is not None:
                 jobs.append(Job(InputFile(_existing(option), option), reader_named(name)))
+        if plan and not any(job.mapped for job in jobs):
+            raise AnalyzerError(_nothing_fits(plan, jobs), "analyze formats mapping shows one")
         if not any(job.reader for job in jobs):
             raise AnalyzerError(
                 _nothing_recognised(jobs),
@@ -70,10 +83,11 @@ def ingest(
             )
         case = open_case(db, write=True)
         stack.callback(case.close)
-        files = _read_all(case, jobs, Options(year=year, zone=zone), progress)
+        run: _Run = {}
+        files = _read_all(case, jobs, Options(year=year, zone=zone, mapping=plan), run, progress)
         if not any(file.outcome in _READ for file in files):
             raise AnalyzerError(_nothing_read(files), "analyze formats NAME says what is expected")
-        result = _result(case, db, files)
+        result = _result(case, db, files, run)
     if strict:
         hold_to(result)
     return result
@@ -89,35 +103,39 @@ def hold_to(result: IngestResult) -> None:
 
 
 def _read_all(
-    case: Case, jobs: list[Job], options: Options, progress: Progress | None
+    case: Case, jobs: list[Job], options: Options, run: _Run, progress: Progress | None
 ) -> list[FileRead]:
     """Dated sources first: they tell the year of logs that lack one."""
     reads: dict[int, FileRead] = {}
     undated = [job.reader is not None and job.reader.undated for job in jobs]
     order = sorted(range(len(jobs)), key=undated.__getitem__)
-    total = sum(job.file.path.stat().st_size for job in jobs)
+    total = sum(job.file.size for job in jobs)
     done = 0
     today = int(datetime.now(tz=UTC).timestamp()) * 1_000_000_000
     for i in order:
         job = jobs[i]
         if job.reader is None:
-            reads[i] = FileRead(job.file.name, "unrecognised", why=job.why)
+            outcome = "failed" if job.unreadable else "unrecognised"
+            reads[i] = FileRead(job.file.name, outcome, why=job.why)
         else:
             reference = case.reference_ns() if job.reader.undated else None
-            fitted = dataclasses.replace(options, reference_ns=reference, today_ns=today)
+            fitted = dataclasses.replace(
+                options, reference_ns=reference, today_ns=today,
+                mapping=options.mapping if job.mapped else None,
+            )  # fmt: skip
             start = done
 
             def tick(position: int, name: str = job.file.name, before: int = start) -> None:
                 if progress is not None:
                     progress(name, before + position, total)
 
-            reads[i] = _read_one(case, job, job.reader, fitted, tick)
-        done += job.file.path.stat().st_size
-    _redate(case)
+            reads[i] = _read_one(case, job, job.reader, fitted, run, tick)
+        done += job.file.size
+    _redate(case, run)
     return [reads[i] for i in range(len(jobs))]
 
 
-def _redate(case: Case) -> None:
+def _redate(case: Case, run: _Run) -> None:
     """Give logs without a year the one that dated logs show, whichever was ingested first."""
     reference = case.reference_ns()
     if reference is None:
@@ -130,15 +148,16 @@ def _redate(case: Case) -> None:
         fitting = int(told.replace(year=year).timestamp()) * 1_000_000_000 + rest
         note = f"its times name no year: {year} was taken, nearest to the dated logs of the case"
         case.move_times(source_id, fitting - first_ns, note)
+        run.setdefault(source_id, sys.maxsize)
 
 
 def _read_one(
-    case: Case, job: Job, reader: Reader, options: Options, tick: Callable[[int], None]
+    case: Case, job: Job, reader: Reader, options: Options, run: _Run, tick: Callable[[int], None]
 ) -> FileRead:
     try:
-        return _store_one(case, job.file, reader, options, tick)
+        return _store_one(case, job.file, reader, options, run, tick)
     except AnalyzerError as error:
-        why = error.message
+        why = f"{error.message}; {error.hint}" if error.hint else error.message
     except OSError as error:
         why = f"cannot be read: {error.strerror or error}"
     except Exception as error:  # one broken reader must not lose the other files
@@ -147,7 +166,12 @@ def _read_one(
 
 
 def _store_one(
-    case: Case, file: InputFile, reader: Reader, options: Options, tick: Callable[[int], None]
+    case: Case,
+    file: InputFile,
+    reader: Reader,
+    options: Options,
+    run: _Run,
+    tick: Callable[[int], None],
 ) -> FileRead:
     known = [one for one in case.known_sources() if one.bytes]
     sha, size, prefixes = file.fingerprint(frozenset(one.bytes for one in known))
@@ -167,6 +191,7 @@ def _store_one(
         if file.cut:
             lost = writer.account()["records"] + 1
             writer.append(Batch(records=1, problems=(Problem(lost, file.cut),)))
+    run[writer.source_id] = grown.resume.records if grown and grown.resume else 0
     first, last = case.span_of(writer.source_id)
     account = writer.account()
     return FileRead(
@@ -190,8 +215,24 @@ def _grown_from(
 # -- finding files ------------------------------------------------------------------------------
 
 
-def _discover(paths: Sequence[str], stack: ExitStack) -> Iterator[InputFile]:
-    seen: set[Path] = set()
+def _members(files: Iterator[InputFile], stack: ExitStack) -> Iterator[Found]:
+    """Every file, and those inside archives, each with what speaks against reading it."""
+    shelf = Shelf()
+    stack.callback(shelf.close)
+    for file in files:
+        try:
+            inside = members(file, shelf)
+        except OSError as error:
+            yield Found(file, f"cannot be read: {error.strerror or error}", broken=True)
+            continue
+        if inside is None:
+            yield Found(file)
+        else:
+            yield from inside
+
+
+def _discover(paths: Sequence[str], besides: str | None, stack: ExitStack) -> Iterator[InputFile]:
+    seen: set[Path] = {Path(besides).resolve()} if besides else set()
     for given in paths:
         if given == "-":
             yield _spooled(sys.stdin.buffer if sys.stdin else None, "stdin", stack)
@@ -222,7 +263,10 @@ def _expand(given: str) -> Iterator[tuple[Path, str]]:
         return
     matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207 - a pattern may be absolute
     if not matches:
-        raise AnalyzerError(f"{given}: no such file or folder", "check the path, or quote the glob")
+        raise AnalyzerError(
+            f"{given}: no such file or folder",
+            "nothing was read; check the path, or quote the glob",
+        )
     for match in matches:
         yield from _expand(match)
 
@@ -243,20 +287,34 @@ def _spooled(stream: BinaryIO | None, name: str, stack: ExitStack) -> InputFile:
     return InputFile(Path(spool.name), name)
 
 
-def _job(file: InputFile, forced: str | None) -> Job:
+def _job(found: Found, forced: str | None, plan: Plan | None) -> Job:
+    file = found.file
+    if found.why:
+        return Job(file, None, found.why, unreadable=found.broken)
     if forced is not None:
-        return Job(file, reader_named(forced))
+        return Job(file, reader_named(forced), mapped=plan is not None)
     try:
-        file.head  # noqa: B018 - read here, where a file that cannot be read still has a name
+        return _recognised(file, plan)
     except OSError as error:
-        return Job(file, None, f"cannot be read: {error.strerror or error}")
+        return Job(file, None, f"cannot be read: {error.strerror or error}", unreadable=True)
+    finally:
+        file.forget()
+
+
+def _recognised(file: InputFile, plan: Plan | None) -> Job:
     if not file.head.data:
-        return Job(file, None, "the file is empty")
+        cut = f"its {file.packing} data is cut off or damaged before anything can be read"
+        return Job(file, None, cut if file.size else "the file is empty")
+    if why := foreign(file):
+        return Job(file, None, why)
+    lacking = misfit(plan, file.head) if plan else ""
+    if plan and not lacking:
+        return Job(file, reader_named("mapping"), mapped=True)
     found = pick(file.head)
     if found.reader is not None:
-        return Job(file, found.reader)
+        return Job(file, found.reader, lacking)
     closest = f"closest is {found.closest.name}: " if found.closest else ""
-    return Job(file, None, closest + found.why)
+    return Job(file, None, lacking or closest + found.why)
 
 
 def _check_zone(zone: str) -> None:
@@ -269,6 +327,12 @@ def _check_zone(zone: str) -> None:
 
 
 # -- the account --------------------------------------------------------------------------------
+
+
+def _nothing_fits(plan: Plan, jobs: list[Job]) -> str:
+    lines = [f"{plan.name} fits none of the {len(jobs)} files"]
+    lines += [f"  {job.why}" for job in jobs[:_SHOWN_PROBLEMS]]
+    return "\n".join(lines)
 
 
 def _nothing_recognised(jobs: list[Job]) -> str:
@@ -286,19 +350,26 @@ def _nothing_read(files: list[FileRead]) -> str:
     return "\n".join(["nothing could be read", *reasons])
 
 
-def _result(case: Case, db: str, files: list[FileRead]) -> IngestResult:
+def _result(case: Case, db: str, files: list[FileRead], run: _Run) -> IngestResult:
+    """The account of this run; problems and assumptions of earlier ones are told by ``status``."""
+    told = ", ".join(f"({source}, {before})" for source, before in sorted(run.items()))
     names = ("path", "record", "reason", "excerpt")
-    problems = case.run(
-        f"SELECT {', '.join(names)} FROM problem JOIN source USING (source_id) "
-        "ORDER BY source_id, record LIMIT ?",
-        [_SHOWN_PROBLEMS],
-    )
-    shown = tuple(dict(zip(names, row, strict=True)) for row in problems)
-    assumed = case.run(
-        "SELECT path, note FROM source_note JOIN source USING (source_id) "
-        "WHERE kind = 'assumed' ORDER BY source_id, note"
-    )
+    shown: tuple[dict[str, str], ...] = ()
+    assumed: tuple[tuple[str, str], ...] = ()
+    if told:
+        with_run = f"WITH run (source_id, before) AS (VALUES {told})"
+        problems = case.run(
+            f"{with_run} SELECT {', '.join(names)} FROM problem JOIN source USING (source_id) "
+            "JOIN run USING (source_id) WHERE record > before ORDER BY source_id, record LIMIT ?",
+            [_SHOWN_PROBLEMS],
+        )
+        shown = tuple(dict(zip(names, row, strict=True)) for row in problems)
+        notes = case.run(
+            f"{with_run} SELECT path, note FROM source_note JOIN source USING (source_id) "
+            "JOIN run USING (source_id) WHERE kind = 'assumed' ORDER BY source_id, note"
+        )
+        assumed = tuple((path, note) for path, note in notes)
     ((requests,),) = case.run("SELECT count(*) FROM request")
     command = "findings" if requests else "status"
     option = "" if db == "analyze.duckdb" else f"--db {db} "
-    return IngestResult(db, tuple(files), shown, tuple(assumed), f"analyze {option}{command}")
+    return IngestResult(db, tuple(files), shown, assumed, f"analyze {option}{command}")

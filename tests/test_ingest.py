@@ -312,7 +312,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(tmp_path):
     (logs / "gone.jsonl").symlink_to("/proc/self/mem")
     files = analyzer.ingest(str(tmp_path / "case.duckdb"), [str(logs)]).files
     outcomes = {file.path: file.outcome for file in files}
-    assert outcomes.pop("gone.jsonl") == "unrecognised"
+    assert outcomes.pop("gone.jsonl") == "failed"
     assert set(outcomes.values()) == {"read"}
 
 

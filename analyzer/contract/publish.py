@@ -34,7 +34,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "native": (
         "Native log formats",
         "What your own client, gateway or billing can write; one JSON object a line, except "
-        "`deployment` and `prices`, which are one file each (JSON or TOML), and `mapping`, the TOML "
+        "`deployment` and `prices`, which are one file each (JSON or TOML), and `mapping`, a TOML "
         "file that tells how to read foreign tables. Unknown keys are allowed, but in a mapping.",
     ),
     "output": (

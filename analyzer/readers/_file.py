@@ -1,24 +1,35 @@
-"""Opens what people have: plain, gzip or zstd files as bounded blocks of bytes and whole lines."""
+"""Opens what people have: plain, gzip or zstd files as bounded blocks of bytes and whole lines.
+
+Members of archives are files of their own: :mod:`analyzer.readers._archive`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import zstandard
 
 HEAD_BYTES = 64 * 1024
 BLOCK_BYTES = 8 * 1024 * 1024
+_HASH_BYTES = 256 * 1024
+"""Small enough to stay in the processor's cache between reading and hashing."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
+MOST_FOR_FREE = 1024 * 1024 * 1024
+"""Unpacked bytes that no ratio is asked for."""
+MOST_RATIO = 1_000
+"""Unpacked to packed bytes; logs reach a hundred, gzip cannot do more than 1,032."""
 BOM = b"\xef\xbb\xbf"
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_PARQUET_MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,8 @@ class Head:
     data: bytes
     whole: bool
     """The file ends within these bytes."""
+    columns: tuple[str, ...] = ()
+    """Columns of a Parquet file, which names them at its end."""
 
     @cached_property
     def lines(self) -> list[bytes]:
@@ -43,11 +56,25 @@ class Head:
 class Lines:
     """Whole lines of one block. ``first_record`` counts from 1, ``offset`` is in bytes."""
 
-    lines: list[bytes]
+    data: bytes
+    """The lines as they lie there, with their newlines."""
     first_record: int
     offset: int
     unterminated: bool
     """The last line has no newline: the file ends in it and may still grow."""
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """Each line without its newline."""
+        lines = self.data.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        return lines
+
+    @cached_property
+    def count(self) -> int:
+        """How many lines there are."""
+        return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
 
     @cached_property
     def starts(self) -> list[int]:
@@ -58,12 +85,12 @@ class Lines:
     @cached_property
     def end(self) -> int:
         """Offset of what follows the block."""
-        return self.offset + sum(map(len, self.lines)) + len(self.lines) - self.unterminated
+        return self.offset + len(self.data)
 
     @property
     def last_record(self) -> int:
         """Number of the last line."""
-        return self.first_record + len(self.lines) - 1
+        return self.first_record + self.count - 1
 
 
 class InputFile:
@@ -77,40 +104,69 @@ class InputFile:
         self.position = 0
         """Bytes of the file as it lies on disk that were read so far; for progress only."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file as it lies on disk."""
+        return self.path.stat().st_size
+
+    def open_raw(self) -> BinaryIO:
+        """The bytes as they lie there, from the first; the stream can seek."""
+        return self.path.open("rb")
+
     @cached_property
-    def container(self) -> str:
+    def packing(self) -> str:
         """plain, gzip or zstd, by content."""
-        with self.path.open("rb") as stream:
+        with self.open_raw() as stream:
             magic = stream.read(4)
         if magic.startswith(_GZIP_MAGIC):
             return "gzip"
         return "zstd" if magic == _ZSTD_MAGIC else "plain"
 
+    @property
+    def container(self) -> str:
+        """What the file lies in, as the source row names it."""
+        return self.packing
+
     def blocks(self, size: int = BLOCK_BYTES, offset: int = 0) -> Iterator[bytes]:
         """Decompressed bytes from ``offset`` on, in blocks of about ``size``."""
-        if self.container == "plain":
-            with self.path.open("rb") as stream:
+        if self.packing == "plain":
+            with self.open_raw() as stream:
                 stream.seek(offset)
                 while block := stream.read(size):
                     self.position = stream.tell()
                     yield block
             return
         skip = offset
-        inflate = self._gunzip if self.container == "gzip" else self._unzstd
-        for block in inflate(size):
+        inflate = self._gunzip if self.packing == "gzip" else self._unzstd
+        for block in self._bounded(inflate(size)):
             if skip >= len(block):
                 skip -= len(block)
                 continue
             yield block[skip:] if skip else block
             skip = 0
 
+    def _bounded(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """Stop where what comes out is out of all proportion to what lies there."""
+        total, most = 0, max(MOST_FOR_FREE, MOST_RATIO * self.size)
+        for block in blocks:
+            room = most - total
+            total += len(block)
+            if total > most:
+                yield block[:room]
+                self.cut = (
+                    f"{self.packing} data unpacks to over {MOST_RATIO:,} times its size, as a bomb "
+                    "does: reading stopped; if it is a log, unpack it and ingest the result"
+                )
+                return
+            yield block
+
     def _gunzip(self, size: int) -> Iterator[bytes]:
         # gzip.GzipFile loses the last block of a cut file; decompressobj gives all that is there.
         step = zlib.decompressobj(wbits=31)
         fresh = True
         try:
-            with self.path.open("rb") as stream:
-                while data := stream.read(size // 4):
+            with self.open_raw() as stream:
+                while data := stream.read(max(1, size // 4)):
                     self.position = stream.tell()
                     while data:
                         if step.eof:
@@ -133,18 +189,23 @@ class InputFile:
     def _unzstd(self, size: int) -> Iterator[bytes]:
         step = zstandard.ZstdDecompressor().decompressobj()
         fresh = True
+        # One call gives all that its input unpacks to, so little goes in until that is known.
+        portion = 1024
         try:
-            with self.path.open("rb") as stream:
-                while data := stream.read(min(size // 4, 16 * 1024)):
+            with self.open_raw() as stream:
+                while data := stream.read(portion):
                     self.position = stream.tell()
+                    came = 0
                     while data:
                         if step.eof:
                             step, fresh = zstandard.ZstdDecompressor().decompressobj(), True
                         out = step.decompress(data)
                         fresh = False
                         data = step.unused_data if step.eof else b""
+                        came += len(out)
                         if out:
                             yield out
+                    portion = max(64, portion // 2) if came > size else min(portion * 2, 16 * 1024)
         except zstandard.ZstdError as error:
             self.cut = f"zstd data is damaged ({error}); what came before was read"
             return
@@ -161,13 +222,31 @@ class InputFile:
             if len(data) > HEAD_BYTES:
                 break
         self.cut = None
-        return Head(self.name, data[:HEAD_BYTES], whole=len(data) <= HEAD_BYTES)
+        columns = self._parquet_columns() if data.startswith(_PARQUET_MAGIC) else ()
+        return Head(self.name, data[:HEAD_BYTES], len(data) <= HEAD_BYTES, columns)
+
+    def forget(self) -> None:
+        """Let the head go: many thousand files may wait to be read."""
+        vars(self).pop("head", None)
+
+    def _parquet_columns(self) -> tuple[str, ...]:
+        """With the fields inside them, as ``usage.input``; none where the file is damaged."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        if self.packing != "plain":
+            return ()
+        try:
+            with self.open_raw() as stream:
+                return tuple(_paths(parquet.read_schema(stream)))
+        except (pa.ArrowException, OSError, ValueError):
+            return ()
 
     def fingerprint(self, lengths: frozenset[int] = frozenset()) -> tuple[str, int, dict[int, str]]:
         """SHA-256 and size of the decompressed bytes, and the SHA-256 of each asked-for prefix."""
         digest, total, prefixes = hashlib.sha256(), 0, {}
         todo = sorted(lengths)
-        for block in self.blocks():
+        for block in self.blocks(_HASH_BYTES):
             start = 0
             while todo and todo[0] <= total + len(block):
                 end = todo.pop(0) - total
@@ -216,19 +295,25 @@ class InputFile:
         rest, record = b"", records_before + 1
         offset, blocks = self._from_line(size, offset)
         for block in blocks:
-            data = rest + block if rest else block
-            end = data.rfind(b"\n") + 1
-            if not end:
-                if len(data) < MAX_LINE_BYTES:
-                    rest = data
-                    continue
-                end = len(data)
-            lines = data[:end].split(b"\n")
-            if not lines[-1]:
-                lines.pop()
-            yield Lines(lines, record, offset, unterminated=False)
-            record += len(lines)
-            offset += end
-            rest = data[end:]
+            end = block.rfind(b"\n") + 1
+            if not end and len(rest) + len(block) < MAX_LINE_BYTES:
+                rest += block
+                continue
+            end = end or len(block)
+            lines = Lines(
+                b"".join((rest, memoryview(block)[:end])), record, offset, unterminated=False
+            )
+            rest = block[end:]
+            record += lines.count
+            offset += len(lines.data)
+            yield lines
         if rest:
-            yield Lines([rest], record, offset, unterminated=True)
+            yield Lines(rest, record, offset, unterminated=True)
+
+
+def _paths(fields: Iterable[Any], before: str = "") -> Iterator[str]:
+    """Names of Arrow fields and of those inside them, joined with dots."""
+    for field in fields:
+        yield f"{before}{field.name}"
+        if str(field.type).startswith("struct<"):
+            yield from _paths(field.type, f"{before}{field.name}.")

@@ -8,7 +8,7 @@ import pkgutil
 from functools import cache
 
 import analyzer.readers
-from analyzer.errors import AnalyzerError
+from analyzer.errors import AnalyzerError, hint_of
 from analyzer.readers._file import Head
 from analyzer.readers._reader import Claim, Reader
 
@@ -34,7 +34,7 @@ def reader_named(name: str) -> Reader:
     """The reader the user forces; an unknown name lists the known ones."""
     readers = all_readers()
     if name not in readers:
-        raise AnalyzerError(f"no reader named {name!r}", f"known: {', '.join(readers)}")
+        raise AnalyzerError(f"no reader named {name!r}", hint_of(name, readers))
     return readers[name]
 
 
@@ -49,7 +49,7 @@ class Pick:
 
 def pick(head: Head) -> Pick:
     """Recognise a file by content. Two readers that both claim it are named, never guessed at."""
-    claims: list[tuple[Claim, Reader]] = [(r.probe(head), r) for r in all_readers().values()]
+    claims: list[tuple[Claim, Reader]] = [(_claim(r, head), r) for r in all_readers().values()]
     sure = [reader for claim, reader in claims if claim.sure]
     if len(sure) == 1:
         return Pick(sure[0])
@@ -60,3 +60,11 @@ def pick(head: Head) -> Pick:
     if best.score <= 0:
         return Pick(None, None, "no reader knows anything like it")
     return Pick(None, reader, best.why)
+
+
+def _claim(reader: Reader, head: Head) -> Claim:
+    """What a reader says of a file; one that fails over it must not keep the others from it."""
+    try:
+        return reader.probe(head)
+    except Exception as error:  # whatever a reader's mistake raises
+        return Claim(0.01, f"it failed over this file ({type(error).__name__}): please report it")

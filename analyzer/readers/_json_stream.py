@@ -120,7 +120,16 @@ class _Text:
         except json.JSONDecodeError:
             return None, None
         except ValueError:
+            return self._with_any_digits()
+        except RecursionError:
+            raise _Broken("a value nested too deeply") from None
+
+    def _with_any_digits(self) -> tuple[Any, int | None]:
+        """The same where a number has more digits than Python converts."""
+        try:
             return _scan_any(self.text, self.at)
+        except json.JSONDecodeError:
+            return None, None
         except RecursionError:
             raise _Broken("a value nested too deeply") from None
 

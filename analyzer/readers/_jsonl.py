@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
+import pyarrow as pa
 
 from analyzer.contract.types import Batch, Problem, Resume
-from analyzer.readers._file import BOM, Head, InputFile
+from analyzer.readers._fast_ahead import ahead
+from analyzer.readers._fast_lines import Fast, in_order
+from analyzer.readers._fast_shapes import Shapes, Strange
+from analyzer.readers._file import BOM, Head, InputFile, Lines
 from analyzer.readers._reader import Claim, Options
-from analyzer.readers._rows import believed, excerpt, tables_of
+from analyzer.readers._rows import believed, columns_table, excerpt, tables_of
 from analyzer.readers._times import NO_TIME, time_to_ns
 
 _decode = msgspec.json.Decoder().decode
+_decode_exact = msgspec.json.Decoder(float_hook=Decimal).decode
 _T = TypeVar("_T")
 _NO_MONEY = "an amount of money that is none"
 
@@ -30,6 +36,15 @@ class Sink:
     ignored: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     assumed: set[str] = field(default_factory=set)
+    columns: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    tables: dict[str, list[pa.Table]] = field(default_factory=dict)
+
+    def add_columns(self, table: str, record: int, **columns: list[Any]) -> None:
+        """Many rows of one record, known to be sound; each call names the same columns."""
+        held = self.columns.setdefault(table, {"record": []})
+        held["record"] += [record] * len(next(iter(columns.values())))
+        for name, values in columns.items():
+            held.setdefault(name, []).extend(values)
 
     def add(self, table: str, record: int, **columns: Any) -> None:  # noqa: ANN401
         """One row; None is stored as NULL, and so is what cannot be, which is a problem."""
@@ -47,8 +62,13 @@ class Sink:
     def batch(self, records: int, resume: Resume | None = None) -> Batch:
         """What the store gets; a record that is neither ignored nor a problem was used."""
         used = records - self.ignored.total() - len({problem.record for problem in self.problems})
+        tables = tables_of(**self.rows) | {
+            name: columns_table(name, columns) for name, columns in self.columns.items()
+        }
+        for name, some in self.tables.items():
+            tables[name] = in_order(name, [*some, tables[name]] if name in tables else some)
         return Batch(
-            tables_of(**self.rows), records, used, dict(self.ignored), tuple(self.problems),
+            tables, records, used, dict(self.ignored), tuple(self.problems),
             tuple(sorted(self.assumed)), resume,
         )  # fmt: skip
 
@@ -93,38 +113,80 @@ def keys_claim(head: Head, needed: set[str], *, absent: frozenset[str] = frozens
 
 
 def read_jsonl(
-    file: InputFile, options: Options, take: Callable[[dict[str, Any], int, Sink], None]
+    file: InputFile,
+    options: Options,
+    take: Callable[[dict[str, Any], int, Sink], None],
+    fast: Fast | None = None,
 ) -> Iterator[Batch]:
     """Calls ``take(object, record, sink)`` for each line and yields a batch a block.
 
-    ``take`` adds rows to the sink, or raises :class:`Skip` or :class:`Bad`.
+    ``take`` adds rows to the sink, or raises :class:`Skip` or :class:`Bad`. With ``fast`` it only
+    sees the lines that are unlike others; its numbers are then exact decimals.
     """
     resume = options.resume
     offset, before = (resume.offset, resume.records) if resume else (0, 0)
-    for block in file.lines(offset=offset, records_before=before):
-        sink = Sink()
-        tail: int | None = None
-        for record, (line, place) in enumerate(
-            zip(block.lines, block.starts, strict=True), block.first_record
-        ):
-            text = line.strip()
-            try:
-                if not text:
-                    sink.ignored["blank line"] += 1
-                    continue
-                take(object_of(text), record, sink)
-                tail = place if block.unterminated else None
-            except Skip as skip:
-                sink.ignored[str(skip)] += 1
-            except Bad as bad:
-                cut = block.unterminated
-                tail = place if cut else None
-                reason = f"cut off: the file ends inside it ({bad})" if cut else str(bad)
-                sink.problems.append(Problem(record, reason, excerpt(text), place))
+    blocks = file.lines(offset=offset, records_before=before)
+    if fast is None:
+        done: Iterator[_Read] = (_read_block(block, take) for block in blocks)
+    else:
+        shapes = fast.shapes(partial(_rows_of_line, take))
+        done = ahead(partial(_read_alike, take=take, fast=fast, shapes=shapes), blocks)
+    for block, sink, tail in done:
         last = block.last_record
         # A last line without its newline is read again once the file has grown.
         resume = Resume(block.end, last) if tail is None else Resume(tail, last - 1, (last,))
-        yield sink.batch(len(block.lines), resume)
+        yield sink.batch(block.count, resume)
+
+
+_Read = tuple[Lines, Sink, int | None]
+"""A block, what it gave, and where its last line starts if that must be read again."""
+
+
+def _read_alike(
+    block: Lines, take: Callable[[dict[str, Any], int, Sink], None], fast: Fast, shapes: Shapes
+) -> _Read:
+    tables, strange = fast.read(block, shapes)
+    read = _read_block(block, take, strange, exact=True) if strange else (block, Sink(), None)
+    # Put in order here, where other threads store and read meanwhile.
+    sink = read[1]
+    for name, rows in tables_of(**sink.rows).items():
+        tables.setdefault(name, []).append(rows)
+    sink.rows, sink.tables = {}, {name: [in_order(name, some)] for name, some in tables.items()}
+    return read
+
+
+def _rows_of_line(
+    take: Callable[[dict[str, Any], int, Sink], None], line: str
+) -> dict[str, list[dict[str, Any]]] | None:
+    _, sink, _ = _read_block(Lines(line.encode(), 1, 0, unterminated=False), take, exact=True)
+    return None if sink.problems or sink.ignored or sink.assumed or sink.columns else sink.rows
+
+
+def _read_block(
+    block: Lines,
+    take: Callable[[dict[str, Any], int, Sink], None],
+    some: Sequence[Strange] | None = None,
+    *,
+    exact: bool = False,
+) -> _Read:
+    sink = Sink()
+    tail: int | None = None
+    for index, line in enumerate(block.lines) if some is None else some:
+        text, record = line.strip(), block.first_record + index
+        try:
+            if not text:
+                sink.ignored["blank line"] += 1
+                continue
+            take(object_of(text, exact=exact), record, sink)
+            tail = block.offset if block.unterminated else None
+        except Skip as skip:
+            sink.ignored[str(skip)] += 1
+        except Bad as bad:
+            cut = block.unterminated
+            tail = block.offset if cut else None
+            reason = f"cut off: the file ends inside it ({bad})" if cut else str(bad)
+            sink.problems.append(Problem(record, reason, excerpt(text), block.starts[index]))
+    return block, sink, tail
 
 
 def converted(value: Any, kind: type[_T]) -> _T:  # noqa: ANN401 - foreign JSON
@@ -134,6 +196,11 @@ def converted(value: Any, kind: type[_T]) -> _T:  # noqa: ANN401 - foreign JSON
     except msgspec.ValidationError as error:
         reason = re.sub(r"(['\"]).*\1", "…", str(error), flags=re.DOTALL)
         raise Bad(f"not a {kind.__name__}: {reason}") from None
+
+
+def floats(value: dict[str, Any]) -> dict[str, Any]:
+    """The object with its decimals as floats, for types that know none."""
+    return {name: float(one) if isinstance(one, Decimal) else one for name, one in value.items()}
 
 
 def usd(value: str | float | None) -> Decimal | None:
@@ -150,16 +217,18 @@ def usd(value: str | float | None) -> Decimal | None:
     return exact
 
 
-def object_of(text: bytes) -> dict[str, Any]:
-    """The JSON object of one line, or :class:`Bad`."""
+def object_of(text: bytes, *, exact: bool = False) -> dict[str, Any]:
+    """The JSON object of one line, or :class:`Bad`; ``exact`` keeps all digits of its numbers."""
     try:
-        value = _decode(text.removeprefix(BOM))
+        value = (_decode_exact if exact else _decode)(text.removeprefix(BOM))
     except msgspec.DecodeError as error:
         raise Bad(f"not valid JSON: {error}") from None
     except UnicodeDecodeError:
         raise Bad("not valid UTF-8") from None
     except RecursionError:
         raise Bad("JSON nested too deeply") from None
+    except ArithmeticError:
+        raise Bad("not valid JSON: a number beyond all bounds") from None
     if not isinstance(value, dict):
         raise Bad("a JSON value, but no object")
     return value

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from analyzer.readers._rows import COUNTS
+
 LINE = (
     r"(?:llama_model_loader|llama_model_load\w*|llm_load_print_meta|print_info|llm_load_tensors"
     r"|load_tensors|llama_kv_cache\w*|llama_context|llama_new_context_with_model"
@@ -24,7 +26,7 @@ _TYPES = {
     "q8_k": (256, 292), "iq4_nl": (32, 18), "iq4_xs": (256, 136), "mxfp4": (32, 17),
 }  # fmt: skip
 _BEGIN = re.compile(r"llama_model_loader: loaded meta data|msg=\"(?:starting|loading model)")
-_EMBEDDING = re.compile(r"- tensor +\d+: +token_embd\.weight +(\w+) +\[ *(\d+), *(\d+)")
+_EMBEDDING = re.compile(r"- tensor +\d+: +token_embd\.weight +(\w+) +\[ *(\d{1,12}), *(\d{1,12})")
 _OFFLOADED = re.compile(r"offloaded (\d{1,6})/(\d{1,6}) layers to GPU")
 _BUFFER = re.compile(r"load_tensors: +(\S+) +(?:model )?buffer size = *([\d.]+) MiB")
 _WEIGHTS = re.compile(r'msg="model weights" device=(\S+) size="([\d.]+) (\w+)"')
@@ -87,10 +89,18 @@ class Loader:
         return True
 
     def row(self) -> tuple[int, dict[str, Any]] | None:
-        """Record and columns, where the load says what lies where and not what the last one did."""
+        """Record and columns, where the load says what lies where and not what the last one did.
+
+        A size that no machine has is not told.
+        """
         if self.record is None or self.facts == self.last:
             return None
-        return (self.record, self.facts) if any(name in self.facts for name in _PLACED) else None
+        facts = {
+            name: value
+            for name, value in self.facts.items()
+            if not isinstance(value, int) or value in COUNTS
+        }
+        return (self.record, facts) if any(name in facts for name in _PLACED) else None
 
     def close(self) -> tuple[int, dict[str, Any]] | None:
         """The row, and nothing carried over but what it was."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from analyzer.contract.types import Batch, Resume
 from analyzer.readers._file import Head, InputFile
+from analyzer.readers._mapping import Plan
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Options:
     """What the person who ingests can say about a file, and where to go on in one that grew.
 
     ``reference_ns``: a time told by the dated sources of the case, for logs without a year.
-    ``today_ns``: the newest time a log line can have.
+    ``today_ns``: the newest time a log line can have. ``mapping``: how to read foreign columns.
     """
 
     year: int | None = None
@@ -39,6 +40,7 @@ class Options:
     reference_ns: int | None = None
     today_ns: int | None = None
     resume: Resume | None = None
+    mapping: Plan | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Reader:
     cannot: str = ""
     enable: str = ""
     checked_against: str = ""
+    example: str = ""
     undated: bool = False
     version: int = 1
     name: str = field(default="", compare=False)

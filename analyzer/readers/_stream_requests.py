@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NewType
 
 import polars as pl
@@ -10,6 +10,7 @@ import polars as pl
 from analyzer.contract.types import Problem
 from analyzer.readers._open_request import OpenRequest, memory_of
 from analyzer.readers._rows import believed, clean, int_or_none, text_or_none
+from analyzer.readers._stream_lines import MANY
 from analyzer.readers._times import NO_TIME, seconds_to_ns, time_to_ns
 from analyzer.readers._usage import token_buckets
 
@@ -66,7 +67,7 @@ class OpenRequests:
 
     def state(self) -> dict[str, Any]:
         """JSON-able memory of the open requests."""
-        bases = {_parts(key)[0] for keys in (self._open, self._past) for key in keys}
+        bases = dict.fromkeys(_parts(key)[0] for keys in (self._open, self._past) for key in keys)
         return {
             "open": {key: memory_of(one) for key, one in self._open.items()},
             "past": list(self._past),
@@ -94,6 +95,64 @@ class OpenRequests:
             ]
 
     # -- a block --------------------------------------------------------------------------------
+
+    def take_block(
+        self, events: pl.DataFrame, objects: Mapping[int, dict[str, Any]]
+    ) -> tuple[pl.DataFrame, int]:
+        """Takes all events of a block; gives its ``chunk`` rows and the events told too late."""
+        few, chunks, late = events.filter(_is_few()), _chunks_of(events), 0
+        by = ["event", "request_id"]
+        sums = chunks.group_by(by, maintain_order=True).agg(*_sums())
+        keys = self._plain_keys(few, sums)
+        if keys is None:
+            events, late = self.assign(events)
+            few, chunks, by = events.filter(_is_few()), _chunks_of(events), ["key"]
+            sums = chunks.group_by(by, maintain_order=True).agg(*_sums())
+            keys = few["key"].to_list(), sums["key"].to_list()
+        told = few.select("event", "ts_ns", "record").iter_rows()
+        for key, (event, ts_ns, record) in zip(keys[0], told, strict=True):
+            self.take(key, event, ts_ns, record, objects[record])
+        return self._take_chunks(chunks, sums, keys[1], by), late
+
+    def _plain_keys(
+        self, few: pl.DataFrame, sums: pl.DataFrame
+    ) -> tuple[list[Key], list[Key]] | None:
+        """Keys of a block in which no request is sent twice, or told of before or after its time.
+
+        None where there is one: then each event must find its own send.
+        """
+        if few["attempt"].null_count() < few.height or (sums["attempts"] > 0).any():
+            return None
+        seen: dict[str, tuple[int, int]] = {}
+        for event, request_id, first, last in sums.select(
+            "event", "request_id", "record", "last"
+        ).iter_rows():
+            seen[_base(event, request_id)] = first, last
+        sent: dict[str, int] = {}
+        ended: set[str] = set()
+        bases = []
+        for event, request_id, record in few.select("event", "request_id", "record").iter_rows():
+            base = _base(event, request_id)
+            first, last = seen.get(base, (record, record))
+            if base in ended or (event == "send" and (base in sent or first < record)):
+                return None
+            if event == "send":
+                sent[base] = self._sends.get(base, 0) + 1
+            elif event in ("done", "error"):
+                if last > record:
+                    return None
+                ended.add(base)
+            seen[base] = min(first, record), max(last, record)
+            bases.append(base)
+        keys = {
+            base: Key(f"{base}{_SEPARATOR}{sent.get(base, self._sends.get(base, 0))}")
+            for base in seen
+        }
+        if not self._past.keys().isdisjoint(keys.values()):
+            return None
+        self._sends |= sent
+        pairs = sums.select("event", "request_id").iter_rows()
+        return [keys[base] for base in bases], [keys[_base(*pair)] for pair in pairs]
 
     def assign(self, events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         """Adds ``key``: a send starts a new request, even if its id was used before.
@@ -222,30 +281,22 @@ class OpenRequests:
             self._open[key] = one
         return one
 
-    def take_chunks(self, chunks: pl.DataFrame) -> pl.DataFrame:
-        """Sums up a block's chunks per request, and gives their ``chunk`` rows."""
-        if chunks.is_empty():
-            return chunks
-        emitted = pl.col("event") == "emit"
-        chunks = chunks.with_columns(
-            kind=pl.col("kind").fill_null("content"),
-            tokens=pl.when(emitted).then(pl.lit(1)).otherwise(pl.col("tokens")),
-        ).with_columns(carries=_carries())
-        sums = chunks.group_by("key", maintain_order=True).agg(*_sums())
+    def _take_chunks(
+        self, chunks: pl.DataFrame, sums: pl.DataFrame, keys: list[Key], by: list[str]
+    ) -> pl.DataFrame:
+        """Adds the sums of a block's chunks to their requests, and gives their ``chunk`` rows."""
         heads = []
-        for row in sums.iter_rows(named=True):
-            one = self._get(Key(row["key"]), row["first_ns"], row["record"])
+        for key, row in zip(keys, sums.iter_rows(named=True), strict=True):
+            one = self._get(key, row["first_ns"], row["record"])
             if row["record"] < one.record:  # the other events of a block are taken before these
                 one.record, one.start_ns = row["record"], row["first_ns"]
-            heads.append((row["key"], one.record, one.start_ns, one.next_index))
+            heads.append((one.record, one.start_ns, one.next_index))
             _add(one, row)
-        schema = {
-            "key": pl.String, "request_record": pl.Int64, "start_ns": pl.Int64, "seen": pl.Int64,
-        }  # fmt: skip
-        told = pl.DataFrame(heads, schema=schema, orient="row")
-        return chunks.join(told, on="key", how="left").select(
+        schema = {"request_record": pl.Int64, "start_ns": pl.Int64, "seen": pl.Int64}
+        told = sums.select(by).hstack(pl.DataFrame(heads, schema=schema, orient="row"))
+        return chunks.join(told, on=by, how="left", maintain_order="left").select(
             record="request_record",
-            chunk_index=pl.col("seen") + pl.int_range(pl.len(), dtype=pl.Int64).over("key"),
+            chunk_index=pl.col("seen") + pl.int_range(pl.len(), dtype=pl.Int64).over(by),
             offset_ns=pl.col("ts_ns") - pl.col("start_ns"),
             kind="kind",
             chars="chars",
@@ -277,6 +328,27 @@ class OpenRequests:
         return rows
 
 
+def _base(event: str, request_id: str) -> str:
+    return f"{'engine' if event == 'emit' else 'client'}{_SEPARATOR}{request_id}"
+
+
+def _is_few() -> pl.Expr:
+    return ~pl.col("event").is_in(MANY)
+
+
+def _chunks_of(events: pl.DataFrame) -> pl.DataFrame:
+    """The chunks of a block, with what a chunk carries where its line need not say it."""
+    emitted = pl.col("event") == "emit"
+    return (
+        events.filter(emitted | (pl.col("event") == "chunk"))
+        .with_columns(
+            kind=pl.col("kind").fill_null("content"),
+            tokens=pl.when(emitted).then(pl.lit(1)).otherwise(pl.col("tokens")),
+        )
+        .with_columns(carries=_carries())
+    )
+
+
 def _carries() -> pl.Expr:
     """Whether a chunk carries a token: a role chunk and an empty one do not."""
     empty = (pl.col("chars").fill_null(1) == 0) & (pl.col("tokens").fill_null(0) == 0)
@@ -288,6 +360,8 @@ def _sums() -> list[pl.Expr]:
     reasoning = pl.col("kind") == "reasoning"
     return [
         pl.col("record").first(),
+        pl.col("record").last().alias("last"),
+        pl.col("attempt").count().alias("attempts"),
         ts.min().alias("first_ns"),
         ts.filter(~carries).min().alias("role_ns"),
         ts.filter(carries & reasoning).min().alias("reasoning_ns"),

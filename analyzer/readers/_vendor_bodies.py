@@ -53,7 +53,8 @@ def is_body(body: dict[str, Any]) -> bool:
 
 def looks_like_body(top: dict[str, Any]) -> bool:
     """The same by the top level alone, for an answer whose usage lies beyond what was read."""
-    if top.get("object") in _OBJECTS:
+    kind = top.get("object")
+    if isinstance(kind, str) and kind in _OBJECTS:
         return "choices" in top or "output" in top or "data" in top
     if top.get("type") == "message":
         return "role" in top and "content" in top and "model" in top

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
+from analyzer.readers._fast_shapes import INDEX, LINE, frame_of
+from analyzer.readers._file import Lines
 from analyzer.readers._rows import COUNTS
 from analyzer.readers._times import TIMES
 
@@ -28,6 +32,11 @@ _KINDS = {
     ENGINE: r"(?:^|\D)(?:\d{4}-)?\d\d-\d\d[ T]\d\d:\d\d:\d\d",
 }
 
+# Each of these kinds has one of these words.
+_RARE_WORDS = (
+    "Received request |Generated response |Avg prompt throughput: |Prefix cache hit rate: GPU: "
+    "|KV cache size: |is preempted by |Aborted request"
+)
 _ANSI = r"\x1b\[[0-9;]*[A-Za-z]"
 # The message stands at the start of the line, or after punctuation and a space.
 _MESSAGE = (
@@ -54,23 +63,45 @@ _PAIRS = {
     "kv_used_ratio": (r"(?:\w+ )?KV cache usage", "%", 100),
     "prefix_hit_ratio": ("Prefix cache hit rate", "%", 100),
 }
+_USUAL = (
+    r"^Avg prompt throughput: (?<prompt_tokens_per_s>[0-9]{1,9}\.[0-9]+) tokens/s, "
+    r"Avg generation throughput: (?<generation_tokens_per_s>[0-9]{1,9}\.[0-9]+) tokens/s, "
+    r"Running: (?<running>[0-9]{1,9}) reqs, Waiting: (?<waiting>[0-9]{1,9}) reqs, "
+    r"GPU KV cache usage: (?<kv_used_ratio>[0-9]{1,9}\.[0-9]+)%, "
+    r"Prefix cache hit rate: (?<prefix_hit_ratio>[0-9]{1,9}\.[0-9]+)%$"
+)
 _REQUIRED = ("prompt_tokens_per_s", "generation_tokens_per_s", "running")
 
 
-def lines_of(lines: list[bytes], first_record: int) -> pl.DataFrame:
+def lines_of(block: Lines) -> pl.DataFrame:
     """record, text and kind of each line."""
-    data = b"\n".join(lines)
-    text = pl.Series("text", data.decode("utf-8", "replace").split("\n"))
-    if b"\x1b" in data:
+    frame = frame_of(block)
+    if frame is None:
+        text = pl.Series(LINE, block.data.decode("utf-8", "replace").split("\n")[: block.count])
+        frame = text.to_frame().with_row_index(INDEX)
+    text = frame[LINE].fill_null("")
+    if b"\x1b" in block.data:
         text = text.str.replace_all(_ANSI, "")
-    frame = pl.DataFrame({"text": text.str.strip_chars_end()})
-    return frame.with_columns(
-        record=pl.int_range(pl.len(), dtype=pl.Int64) + first_record,
-        kind=pl.coalesce(
-            pl.when(pl.col("text").str.contains(words)).then(pl.lit(name))
-            for name, words in _KINDS.items()
-        ).fill_null(FOREIGN),
+    record = pl.col(INDEX).cast(pl.Int64) + block.first_record
+    lines = frame.select(record=record, text=text.str.strip_chars_end())
+    # Nearly all lines are of the last kinds: the others are looked for where their words stand.
+    rare = lines["text"].str.contains(_RARE_WORDS)
+    common = lines.filter(~rare)
+    access = common["text"].str.contains(_KINDS[ACCESS])
+    parts = [
+        _with_kind(lines.filter(rare), _KINDS),
+        common.filter(access).with_columns(kind=pl.lit(ACCESS)),
+        _with_kind(common.filter(~access), {kind: _KINDS[kind] for kind in (BLANK, ENGINE)}),
+    ]
+    return pl.concat(parts).sort("record")
+
+
+def _with_kind(lines: pl.DataFrame, kinds: Mapping[str, str]) -> pl.DataFrame:
+    told = pl.coalesce(
+        pl.when(pl.col("text").str.contains(words)).then(pl.lit(name))
+        for name, words in kinds.items()
     )
+    return lines.with_columns(kind=told.fill_null(FOREIGN))
 
 
 def messages_of(hot: pl.DataFrame) -> pl.DataFrame:
@@ -88,6 +119,12 @@ def messages_of(hot: pl.DataFrame) -> pl.DataFrame:
 
 def values_of(messages: pl.DataFrame) -> pl.DataFrame:
     """Messages with their values as columns; ``good`` is false where a value cannot be read."""
+    usual = messages["message"].str.contains(_USUAL).fill_null(value=False)
+    if usual.any() and not usual.all():
+        parts = [values_of(messages.filter(usual)), values_of(messages.filter(~usual))]
+        return pl.concat(parts, how="diagonal").sort("record")
+    if usual.any():
+        return _usual_values(messages)
     stats = pl.col("kind") == "stats"
     columns, good = [], pl.lit(value=True)
     for column, (name, unit, divisor) in _PAIRS.items():
@@ -95,7 +132,7 @@ def values_of(messages: pl.DataFrame) -> pl.DataFrame:
         present = pl.col("message").str.contains(f"(?:^|, ){name}:")
         value = _cast(told, divisor)
         # An engine that has nothing to tell yet writes nan, which is no count and no mistake.
-        sound = value.is_between(0, COUNTS[-1]) | (divisor != 0) & told.is_in(["nan", "inf"])
+        sound = value.is_between(0, COUNTS.last) | (divisor != 0) & told.is_in(["nan", "inf"])
         good = good & (~present | sound.fill_null(value=False))
         if column in _REQUIRED:
             good = good & told.is_not_null()
@@ -103,7 +140,7 @@ def values_of(messages: pl.DataFrame) -> pl.DataFrame:
     hits = pl.col("message").str.extract(r"GPU: (\d+(?:\.\d+)?)%(?:,|\.?$)")
     size = pl.col("message").str.extract(r"KV cache size: ([\d,]+) tokens(?:\W|$)")
     size = size.str.replace_all(",", "").cast(pl.Int64, strict=False)
-    size = pl.when(size <= COUNTS[-1]).then(size)
+    size = pl.when(size <= COUNTS.last).then(size)
     rate = pl.when(stats).then(pl.col("prefix_hit_ratio")).otherwise(_cast(hits, 100))
     names = [name for name in _PAIRS if name != "prefix_hit_ratio"]
     return (
@@ -120,6 +157,18 @@ def values_of(messages: pl.DataFrame) -> pl.DataFrame:
             .otherwise(pl.lit(value=True))
             .fill_null(value=False)
         )
+    )
+
+
+def _usual_values(messages: pl.DataFrame) -> pl.DataFrame:
+    """The same for status lines of the usual form, in one pass over each."""
+    groups = messages["message"].str.extract_groups(_USUAL).struct.unnest()
+    return messages.hstack(groups).with_columns(
+        *(_cast(pl.col(name), _PAIRS[name][2]) for name in groups.columns),
+        *(pl.lit(None, pl.Int64).alias(name) for name in ("swapped", "preemptions")),
+        stats_good=pl.lit(value=True),
+        capacity_tokens=pl.lit(None, pl.Int64),
+        good=pl.lit(value=True),
     )
 
 
@@ -150,5 +199,5 @@ def times_of(messages: pl.DataFrame, years: pl.Series, zone: str) -> pl.DataFram
     # Years first: int64 nanoseconds would not hold all of them.
     fits = naive.dt.year().is_between(1989, 2200)
     frame = messages.with_columns(time_ns=pl.when(fits).then(us * 1000 + fraction))
-    real = pl.col("time_ns").is_between(TIMES[0], TIMES[-1])
+    real = pl.col("time_ns").is_between(TIMES.start, TIMES.last)
     return frame.with_columns(time_ns=pl.when(real).then("time_ns"))

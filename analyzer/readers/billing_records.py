@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
+
 from analyzer.contract.native import BillingRecord
 from analyzer.contract.types import Batch
+from analyzer.readers._fast_kinds import MOMENT, SMALL, TEXT, USD
+from analyzer.readers._fast_lines import Fast
+from analyzer.readers._fast_shapes import Shape
+from analyzer.readers._fast_usage import FIELDS as USAGE
+from analyzer.readers._fast_usage import buckets, plain
 from analyzer.readers._file import Head, InputFile
-from analyzer.readers._jsonl import Bad, Sink, converted, keys_claim, read_jsonl, usd
+from analyzer.readers._jsonl import Bad, Sink, converted, floats, keys_claim, read_jsonl, usd
 from analyzer.readers._reader import Claim, Options, Reader
-from analyzer.readers._times import NO_TIME, time_to_ns
+from analyzer.readers._times import DURATIONS, NO_TIME, time_to_ns
 from analyzer.readers._usage import token_buckets
 
 _SAME = (
@@ -24,11 +31,14 @@ def probe(head: Head) -> Claim:
 
 
 def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
-    one = converted(value, BillingRecord)
-    start = time_to_ns(one.accepted_at)
+    one = converted(floats(value), BillingRecord)
+    start = time_to_ns(value.get("accepted_at"))
     if start is None:
         raise Bad(f"'accepted_at' {NO_TIME}")
-    end, cost = sink.time(record, "finished_at", one.finished_at), usd(one.cost_usd)
+    end, cost = (
+        sink.time(record, "finished_at", value.get("finished_at")),
+        usd(value.get("cost_usd")),
+    )
     sink.add(
         "request",
         record,
@@ -44,9 +54,40 @@ def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
     )
 
 
+def _e2e(shape: Shape) -> pl.Expr:
+    start, end = (shape.column(name, pl.Int64) for name in _STAMPS)
+    return pl.when(end >= start).then(end - start)
+
+
+def _sound(shape: Shape) -> pl.Expr:
+    return (_e2e(shape).fill_null(0) <= DURATIONS.last) & plain(shape)
+
+
+def _tables(shape: Shape, values: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    columns = {name: pl.col(name) for name in _SAME if name in shape.names}
+    columns |= buckets(shape) | {
+        "vantage": pl.lit("provider"), "start_ns": pl.col("accepted_at"), "clock": pl.lit("wall"),
+        "timing": pl.lit("stamps"), "e2e_ns": _e2e(shape), "usage_final": pl.lit(value=True),
+    }  # fmt: skip
+    if "cost_usd" in shape.names:
+        columns["reported_cost_usd"] = pl.col("cost_usd")
+    return {"request": values.select("record", **columns)}
+
+
+_STAMPS = ("accepted_at", "finished_at")
+_FIELDS = (
+    dict.fromkeys(_SAME, TEXT)
+    | dict.fromkeys(("attempt", "status"), SMALL)
+    | dict.fromkeys(_STAMPS, MOMENT)
+    | {"cost_usd": USD}
+    | dict(USAGE)
+)
+_FAST = Fast(_FIELDS, _tables, _sound)
+
+
 def read(file: InputFile, options: Options) -> Iterator[Batch]:
     """One ``request`` row of vantage provider a line."""
-    return read_jsonl(file, options, _take)
+    return read_jsonl(file, options, _take, _FAST)
 
 
 READER = Reader(

@@ -1,9 +1,9 @@
 """Native stream events: what a client saw of each streamed answer, event by event.
 
 Chunks outnumber everything else a hundred to one, so they never become Python objects: a block of
-lines is parsed by Arrow and summed up per request by Polars. Only the few other events (send, done,
-error, headers) are looked at one by one. Requests that are still open are carried from block to
-block, and over the end of the file for when it has grown.
+lines is cut into columns by the shapes of its lines and summed up per request by Polars. Only the
+few other events (send, done, error, headers) are looked at one by one. Requests that are still open
+are carried from block to block, and over the end of the file for when it has grown.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Iterator
 import polars as pl
 
 from analyzer.contract.types import Batch, Problem, Resume
+from analyzer.readers._fast_ahead import ahead
 from analyzer.readers._file import Head, InputFile, Lines
 from analyzer.readers._jsonl import objects
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import tables_of
-from analyzer.readers._stream_lines import EVENTS, MANY, parse_lines
-from analyzer.readers._stream_requests import Key, OpenRequests
+from analyzer.readers._stream_lines import EVENTS, Parsed, parse_lines, shapes
+from analyzer.readers._stream_requests import OpenRequests
 
 _NEEDED = {"ts", "event"}
 
@@ -41,8 +42,10 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
     offset, before = (resume.offset, resume.records) if resume else (0, 0)
     end, records = offset, before
     cut: tuple[int, ...] = ()
-    for block in file.lines(offset=offset, records_before=before):
-        batch, good = _read_block(block, requests)
+    blocks = file.lines(offset=offset, records_before=before)
+    known = shapes()
+    for block, parsed in ahead(lambda block: (block, parse_lines(block, known)), blocks):
+        batch, good = _read_block(block, parsed, requests)
         yield batch
         if good:
             end, records = block.end, block.last_record
@@ -56,8 +59,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
     yield Batch(resume=Resume(end, records, provisional, state))
 
 
-def _read_block(block: Lines, requests: OpenRequests) -> tuple[Batch, bool]:
-    parsed = parse_lines(block)
+def _read_block(block: Lines, parsed: Parsed, requests: OpenRequests) -> tuple[Batch, bool]:
     problems = list(parsed.problems)
     good = True
     if block.unterminated and problems:
@@ -66,15 +68,9 @@ def _read_block(block: Lines, requests: OpenRequests) -> tuple[Batch, bool]:
         problems = [
             Problem(last.record, "cut off: the file ends inside it", last.excerpt, last.byte_offset)
         ]
-    events, late = requests.assign(parsed.events)
-    for record, key, event, ts_ns in (
-        events.filter(~pl.col("event").is_in(MANY))
-        .select("record", "key", "event", "ts_ns")
-        .iter_rows()
-    ):
-        requests.take(Key(key), event, ts_ns, record, parsed.objects[record])
-    chunks = requests.take_chunks(events.filter(pl.col("event").is_in(["chunk", "emit"])))
-    ticks = events.filter(pl.col("event") == "tick").select("record", "client", time_ns="ts_ns")
+    chunks, late = requests.take_block(parsed.events, parsed.objects)
+    ticks = parsed.events.filter(pl.col("event") == "tick")
+    ticks = ticks.select("record", "client", time_ns="ts_ns")
     tables = tables_of(
         request=requests.closed(), prompt_block=requests.blocks(), request_tag=requests.tags()
     )
@@ -86,8 +82,8 @@ def _read_block(block: Lines, requests: OpenRequests) -> tuple[Batch, bool]:
     counts = {"blank line": parsed.blank, "event after the end of its request": late}
     ignored = {reason: count for reason, count in counts.items() if count}
     bad = len({problem.record for problem in problems})
-    used = len(block.lines) - bad - parsed.blank - late
-    return Batch(tables, len(block.lines), used, ignored, tuple(problems)), good
+    used = block.count - bad - parsed.blank - late
+    return Batch(tables, block.count, used, ignored, tuple(problems)), good
 
 
 READER = Reader(

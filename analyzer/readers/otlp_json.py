@@ -10,12 +10,14 @@ from typing import Any
 
 from analyzer.contract.types import Batch, Problem, Resume
 from analyzer.readers._document import each_value, read_all
+from analyzer.readers._fast_ahead import ahead
+from analyzer.readers._fast_spans import SpanShapes, Told
 from analyzer.readers._file import BOM, Head, InputFile, Lines
 from analyzer.readers._jsonl import Bad, Sink, object_of, objects
 from analyzer.readers._otlp import Broken, spans_of
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import excerpt
-from analyzer.readers._spans._kind import all_kinds
+from analyzer.readers._spans._gather import Gather
 
 _MAX_DOCUMENT = 1 << 30
 _OPENING = re.compile(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"resourceSpans"\s*:')
@@ -38,6 +40,7 @@ class _Tally:
     """Rows and account of one batch. ``before`` counts the records of earlier ones."""
 
     before: int
+    gather: Gather
     records: int = 0
     sink: Sink = field(default_factory=Sink)
 
@@ -53,19 +56,14 @@ class _Tally:
             if isinstance(span, Broken):
                 self.problem(span.reason, _text(span.value), offset)
                 continue
-            kind = next(
-                (k for k in all_kinds() if k.matches(span.name, span.attributes, span.resource)),
-                None,
-            )
             self.records += 1
             record = self.before + self.records
-            if kind is None:
-                self.sink.ignored["span of no known kind"] += 1
-            elif strange := kind.rows(span, record, self.sink):
+            if strange := self.gather.take(span, record, self.sink):
                 self.sink.problems.append(Problem(record, strange, "", offset))
 
     def batch(self) -> Batch:
         """What the store gets."""
+        self.gather.settle(self.sink)
         return self.sink.batch(self.records)
 
 
@@ -92,24 +90,34 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
 def _read_lines(file: InputFile, options: Options) -> Iterator[Batch]:
     resume = options.resume
     offset, records = (resume.offset, resume.records) if resume else (0, 0)
-    end: Resume | None = resume
-    for block in file.lines(offset=offset):
-        tally = _Tally(records)
-        good = _take_lines(block, tally)
+    gather = Gather(resume.state if resume else None)
+    end: tuple[int, int, tuple[int, ...]] | None = (offset, records, ())
+    shapes = SpanShapes()
+    for block, told in ahead(lambda block: (block, shapes.split(block)), file.lines(offset=offset)):
+        tally = _Tally(records, gather)
+        good = _take_lines(block, tally, told)
         if good:
-            end = Resume(block.end, records + tally.records)
+            end = block.end, records + tally.records, ()
         elif block.offset <= len(BOM):
             end = None
         else:
-            end = Resume(block.offset, records, (records + 1,))
+            end = block.offset, records, (records + 1,)
         records += tally.records
         yield tally.batch()
-    yield Batch(resume=end)
+    sink, state = Sink(), gather.state()
+    open_records = gather.finish(sink)
+    again = None if end is None else Resume(end[0], end[1], (*open_records, *end[2]), state)
+    yield sink.batch(0, again)
 
 
-def _take_lines(block: Lines, tally: _Tally) -> bool:
-    """False if the file ends inside the only line of this block."""
-    for line, place in zip(block.lines, block.starts, strict=True):
+def _take_lines(block: Lines, tally: _Tally, told: Told) -> bool:
+    """False if the file ends inside the only line of this block; ``told`` was read before."""
+    first: dict[int, int] = {}
+    for index, (line, place) in enumerate(zip(block.lines, block.starts, strict=True)):
+        if index in told.counts:
+            first[index] = tally.before + tally.records + 1
+            tally.records += told.counts[index]
+            continue
         text = line.strip()
         try:
             value = object_of(text) if text else {"resourceSpans": []}
@@ -125,6 +133,7 @@ def _take_lines(block: Lines, tally: _Tally) -> bool:
                 return False
         else:
             _take_batch(value, tally, text, place)
+    tally.sink.tables = told.tables(first)
     return True
 
 
@@ -139,7 +148,7 @@ def _take_batch(value: Any, tally: _Tally, text: bytes | str, place: int | None)
 
 
 def _read_document(file: InputFile) -> Iterator[Batch]:
-    tally = _Tally(0)
+    tally = _Tally(0, Gather())
     try:
         text = read_all(file, _MAX_DOCUMENT).decode("utf-8", "replace").lstrip("\ufeff")
     except ValueError as error:
@@ -152,6 +161,7 @@ def _read_document(file: InputFile) -> Iterator[Batch]:
         end = stop
     if text[end:].strip():
         _take_cut(text, end, tally)
+    tally.gather.finish(tally.sink)
     yield tally.batch()
 
 
@@ -174,8 +184,12 @@ READER = Reader(
     probe=probe,
     read=read,
     docs="https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding",
-    cannot="vLLM spans: cached tokens, preemptions, aborted requests, network, chunk times",
-    enable="vllm serve --otlp-traces-endpoint=grpc://COLLECTOR:4317; a Collector with the file "
-    "exporter; add the client's log for the network",
-    checked_against="two spans of a vLLM V1 server (2026-06); generated spans",
+    cannot="vLLM spans: cached tokens, preemptions, aborted requests, network, chunk times; SGLang "
+    "spans: queue and prefill without the spans of the stages, preemptions, network, chunk times; "
+    "disaggregated workers tell a request in two rows",
+    enable="vllm serve --otlp-traces-endpoint=grpc://COLLECTOR:4317, or SGLang's --enable-trace "
+    "--otlp-traces-endpoint COLLECTOR:4317; a Collector with the file exporter; add the client's "
+    "log for the network",
+    checked_against="two spans of a vLLM V1 server (2026-06); generated spans; SGLang's after its "
+    "source",
 )

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
+
 from analyzer.contract.native import RequestRecord
 from analyzer.contract.types import Batch
+from analyzer.readers._fast_kinds import MOMENT, MS, SECONDS, SMALL, TEXT, USD, WORD
+from analyzer.readers._fast_lines import Fast
+from analyzer.readers._fast_shapes import Shape
+from analyzer.readers._fast_usage import FIELDS as USAGE
+from analyzer.readers._fast_usage import buckets, plain
 from analyzer.readers._file import Head, InputFile
-from analyzer.readers._jsonl import Sink, converted, objects, read_jsonl, usd
+from analyzer.readers._jsonl import Sink, converted, floats, objects, read_jsonl, usd
 from analyzer.readers._reader import Claim, Options, Reader
-from analyzer.readers._times import ms_to_ns, seconds_to_ns
+from analyzer.readers._times import DURATIONS, ms_to_ns, seconds_to_ns
 from analyzer.readers._usage import token_buckets
 
 _TELLING = {
@@ -23,6 +30,7 @@ _SAME = (
     "deployment", "streamed", "response_format", "tools_count", "tools_chars", "system_chars",
     "schema_hash", "payload_hash", "status", "error", "finish_reason", "bytes_sent", "service_tier",
 )  # fmt: skip
+_STAMPS = ("started_at", "ended_at", "scheduled_at")
 _DURATIONS = ("queue", "load", "prefill", "decode", "ttft", "e2e")
 
 
@@ -42,14 +50,11 @@ def probe(head: Head) -> Claim:
 
 
 def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
-    one = converted(value, RequestRecord)
-    cost = usd(one.cost_usd)
-    start, end, scheduled = (
-        sink.time(record, name, getattr(one, name))
-        for name in ("started_at", "ended_at", "scheduled_at")
-    )
+    one = converted(floats(value), RequestRecord)
+    cost = usd(value.get("cost_usd"))
+    start, end, scheduled = (sink.time(record, name, value.get(name)) for name in _STAMPS)
     row = {name: getattr(one, name) for name in _SAME}
-    row |= {f"{name}_ns": ms_to_ns(getattr(one, f"{name}_ms")) for name in _DURATIONS}
+    row |= {f"{name}_ns": ms_to_ns(value.get(f"{name}_ms")) for name in _DURATIONS}
     stated = any(row[f"{name}_ns"] is not None for name in _DURATIONS)
     if row["e2e_ns"] is None and start is not None and end is not None and end >= start:
         row["e2e_ns"] = end - start
@@ -63,7 +68,7 @@ def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
         start_ns=start,
         clock="wall" if start is not None else None,
         timing="stated" if stated else "stamps",
-        retry_after_ns=seconds_to_ns(one.retry_after_s),
+        retry_after_ns=seconds_to_ns(value.get("retry_after_s")),
         max_output_tokens=one.max_tokens,
         reported_cost_usd=cost,
     )
@@ -71,9 +76,68 @@ def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
         sink.add("request_tag", record, name=name, value=tag)
 
 
+def _spans(shape: Shape) -> dict[str, pl.Expr]:
+    """What follows from the stamps: e2e where it is not stated, and the client's wait."""
+    start, end, scheduled = (shape.column(name, pl.Int64) for name in _STAMPS)
+    e2e = pl.coalesce(shape.column("e2e_ms", pl.Int64), pl.when(end >= start).then(end - start))
+    return {"e2e_ns": e2e, "hold_ns": pl.when(scheduled <= start).then(start - scheduled)}
+
+
+def _sound(shape: Shape) -> pl.Expr:
+    spans = (span.fill_null(0) <= DURATIONS.last for span in _spans(shape).values())
+    return pl.all_horizontal(*spans) & plain(shape)
+
+
+def _tables(shape: Shape, values: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    names = shape.names
+    columns = {name: shape.column(name, pl.String) for name in _SAME if name in names}
+    columns |= {"vantage": shape.column("vantage", pl.String).fill_null("client")}
+    columns |= {f"{name}_ns": pl.col(f"{name}_ms") for name in _DURATIONS if f"{name}_ms" in names}
+    stated = any(f"{name}_ms" in names for name in _DURATIONS)
+    columns |= _spans(shape) | buckets(shape)
+    columns |= {
+        "start_ns": shape.column("started_at", pl.Int64),
+        "clock": pl.lit("wall" if "started_at" in names else None, pl.String),
+        "timing": pl.lit("stated" if stated else "stamps"),
+    }
+    columns |= {
+        ours: pl.col(theirs)
+        for ours, theirs in (
+            ("retry_after_ns", "retry_after_s"), ("max_output_tokens", "max_tokens"),
+            ("reported_cost_usd", "cost_usd"),
+        )
+        if theirs in names
+    }  # fmt: skip
+    tags = [
+        values.select("record", name=pl.lit(name.removeprefix("tags.")), value=pl.col(name))
+        for name in shape.captured
+        if name.startswith("tags.")
+    ]
+    tables = {"request": values.select("record", **columns)}
+    if tags:
+        tables["request_tag"] = pl.concat(tags).sort("record", maintain_order=True)
+    return tables
+
+
+_WORDS = {"vantage", "is_sidechain", "streamed"}
+_COUNTS = {
+    "attempt", "turn", "tools_count", "tools_chars", "system_chars", "status", "bytes_sent",
+}  # fmt: skip
+_FIELDS = (
+    {name: TEXT for name in _SAME if name not in _WORDS | _COUNTS}
+    | dict.fromkeys(_WORDS, WORD)
+    | dict.fromkeys(_COUNTS | {"max_tokens"}, SMALL)
+    | dict.fromkeys(_STAMPS, MOMENT)
+    | {f"{name}_ms": MS for name in _DURATIONS}
+    | {"retry_after_s": SECONDS, "cost_usd": USD, "tags.*": TEXT}
+    | dict(USAGE)
+)
+_FAST = Fast(_FIELDS, _tables, _sound)
+
+
 def read(file: InputFile, options: Options) -> Iterator[Batch]:
     """One ``request`` row a line."""
-    return read_jsonl(file, options, _take)
+    return read_jsonl(file, options, _take, _FAST)
 
 
 READER = Reader(

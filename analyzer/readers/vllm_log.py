@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from analyzer.contract.types import Batch, Problem, Resume
+from analyzer.readers._fast_ahead import ahead
 from analyzer.readers._file import Head, InputFile, Lines
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import excerpt, tables_of
@@ -96,9 +96,10 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
     year, month = resume.state if resume else (None, None)
     calendar = _Calendar(options, year, month)
     end = resume
-    for block in file.lines(offset=offset, records_before=before):
+    blocks = file.lines(offset=offset, records_before=before)
+    for block, hot, cold in ahead(_sorted_out, blocks):
         state = [calendar.year, calendar.month]
-        batch = _read_block(block, calendar)
+        batch = _read_block(block, hot, cold, calendar)
         yield batch
         last = block.last_record
         if not block.unterminated:
@@ -110,12 +111,18 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
     yield Batch(resume=end)
 
 
-def _read_block(block: Lines, calendar: _Calendar) -> Batch:
-    lines = lines_of(block.lines, block.first_record)
+def _sorted_out(block: Lines) -> tuple[Lines, pl.DataFrame, dict[str, int]]:
+    """The messages with values, and how many lines of each other kind there are."""
+    lines = lines_of(block)
     hot = lines.filter(pl.col("kind").is_in(HOT))
     cold = lines.filter(~pl.col("kind").is_in(HOT)).group_by("kind").len()
-    messages = messages_of(hot)
-    told = values_of(times_of(messages, calendar.years(messages), calendar.zone))
+    return block, values_of(messages_of(hot)), dict(cold.iter_rows())
+
+
+def _read_block(
+    block: Lines, messages: pl.DataFrame, ignored: dict[str, int], calendar: _Calendar
+) -> Batch:
+    told = times_of(messages, calendar.years(messages), calendar.zone)
     told = told.with_columns(clock=pl.lit("wall"))
     timed = pl.col("good") & pl.col("time_ns").is_not_null()
     is_event = pl.col("kind").is_in(["preemption", "abort"])
@@ -126,10 +133,9 @@ def _read_block(block: Lines, calendar: _Calendar) -> Batch:
     if samples.height:
         tables["engine_sample"] = samples.to_arrow()
     problems = _problems(told.filter(~timed.fill_null(value=False)), block)
-    ignored = Counter(dict(cold.iter_rows()))
     assumed = tuple(sorted(calendar.assumed))
     used = told.height - len(problems)
-    return Batch(tables, len(block.lines), used, dict(ignored), problems, assumed)
+    return Batch(tables, block.count, used, ignored, problems, assumed)
 
 
 def _events(messages: pl.DataFrame) -> list[dict[str, Any]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,12 @@ import duckdb
 import pyarrow as pa
 
 from analyzer.contract.tables import CONTRACT_VERSION, TABLES
-from analyzer.contract.types import Batch, Problem, Resume
+from analyzer.contract.types import Batch, Resume
 from analyzer.errors import AnalyzerError
+from analyzer.store._conform import conform, problem_table
+from analyzer.store._place import check_place
+from analyzer.store._room import no_room
+from analyzer.store.resume import dump_resume, load_resume
 
 _TYPES = {
     pa.int32(): "INTEGER",
@@ -30,10 +34,13 @@ _ACCOUNT_TABLES = ("source", "source_note", "source_length")
 YEAR_ASSUMED = "was taken, the newest that fits"
 """How a reader ends the note on a year that nothing else in the case supports."""
 
+_ROW_GROUP = 122_880
+_INSERT_ROWS = 2 * _ROW_GROUP
+"""DuckDB compresses a whole row group once, and what is added to a part of one again and again."""
 # A query may come from anybody: it reads this case and nothing else, no file and no network.
 _SEALED = {"enable_external_access": "false", "lock_configuration": "true"}
 _TIMES = (
-    ("request", "start_ns", "start_ns + coalesce(e2e_ns, 0)", "TRUE"),
+    ("request", "start_ns", "start_ns + coalesce(e2e_ns, 0)", "coalesce(clock, 'wall') = 'wall'"),
     ("engine_sample", "time_ns", "time_ns", "clock = 'wall'"),
     ("engine_event", "time_ns", "time_ns", "TRUE"),
     ("client_tick", "time_ns", "time_ns", "TRUE"),
@@ -50,7 +57,13 @@ class KnownSource:
     sha256: str
     bytes: int
     reader: str | None
-    resume: Resume | None
+    stored: str | None
+    """Where reading goes on, as :func:`dump_resume` wrote it."""
+
+    @cached_property
+    def resume(self) -> Resume | None:
+        """Where reading goes on once the file has grown; None where it cannot."""
+        return load_resume(self.stored)
 
 
 class Case:
@@ -66,7 +79,10 @@ class Case:
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of one statement. DuckDB 2 refuses the next one while a result is unread."""
-        return self.connection.execute(sql, list(parameters)).fetchall()
+        try:
+            return self.connection.execute(sql, list(parameters)).fetchall()
+        except duckdb.Error as error:
+            raise no_room(self.path, error) or error from None
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -76,7 +92,7 @@ class Case:
             "SELECT source_id, path, sha256, bytes, reader, resume FROM source ORDER BY source_id"
         )
         return [
-            KnownSource(source_id, path, sha, size, reader, _load_resume(resume))
+            KnownSource(source_id, path, sha, size, reader, resume)
             for source_id, path, sha, size, reader, resume in rows
         ]
 
@@ -135,11 +151,21 @@ class Case:
 
     # -- writing --------------------------------------------------------------------------------
 
-    def insert(self, name: str, table: pa.Table) -> None:
-        """Append rows that conform to the contract."""
-        self.connection.register("incoming", table)
-        self.run(f"INSERT INTO {name} SELECT * FROM incoming")
-        self.connection.unregister("incoming")
+    def insert(
+        self,
+        name: str,
+        incoming: pa.Table,  # noqa: ARG002 - see below
+        source_id: int | None = None,
+    ) -> None:
+        """Append rows that conform to the contract; columns that they lack become NULL."""
+        # DuckDB finds ``incoming`` by its name in this frame. A view of it, made and dropped, would
+        # hold its rows in memory until the transaction of the whole file ends.
+        source = "" if source_id is None else f", {source_id} AS source_id"
+        sql = f"INSERT INTO {name} BY NAME SELECT *{source} FROM incoming"
+        try:
+            self.connection.execute(sql).fetchall()
+        except duckdb.Error as error:
+            raise no_room(self.path, error) or error from None
 
     @contextmanager
     def file(
@@ -170,6 +196,7 @@ class FileWriter:
         self._ignored: Counter[str] = Counter()
         self._assumed: list[str] = []
         self._resume: Resume | None = None
+        self._waiting: dict[str, list[pa.Table]] = {}
         self.rows = 0
         if known is None:
             ((self.source_id,),) = case.run("SELECT coalesce(max(source_id), 0) + 1 FROM source")
@@ -235,17 +262,29 @@ class FileWriter:
         for name, table in batch.tables.items():
             self._insert(name, table)
         if batch.problems:
-            self._insert("problem", _problem_table(batch.problems))
+            self._insert("problem", problem_table(batch.problems))
 
     def _insert(self, name: str, table: pa.Table) -> None:
         if table.num_rows == 0:
             return
-        conformed = conform(name, table, self.source_id, str(self._row["reader"]))
-        self._case.insert(name, conformed)
+        waiting = self._waiting.setdefault(name, [])
+        waiting.append(conform(name, table, str(self._row["reader"])))
         self.rows += table.num_rows if name != "problem" else 0
+        if sum(one.num_rows for one in waiting) >= _INSERT_ROWS:
+            rows = pa.concat_tables(self._waiting.pop(name), promote_options="permissive")
+            whole = rows.num_rows // _ROW_GROUP * _ROW_GROUP
+            self._case.insert(name, rows.slice(0, whole), self.source_id)
+            self._waiting[name] = [rows.slice(whole)]
+
+    def _flush(self) -> None:
+        for name, tables in self._waiting.items():
+            rows = pa.concat_tables(tables, promote_options="permissive")
+            self._case.insert(name, rows, self.source_id)
+        self._waiting = {}
 
     def finish(self) -> None:
-        """Write the source row and its notes."""
+        """Write what still waits, the source row and its notes."""
+        self._flush()
         ignored = sum(self._ignored.values())
         records, used = self._counts["records"], self._counts["used"]
         first, last = self._span()
@@ -257,9 +296,9 @@ class FileWriter:
             "problems": records - used - ignored,
             "first_ns": first,
             "last_ns": last,
-            # vars, not asdict: the state of many open requests is not copied once more.
-            "resume": json.dumps(vars(self._resume)) if self._resume else None,
+            "resume": dump_resume(self._resume) if self._resume else None,
         }
+        self._resume = None
         source = pa.Table.from_pylist([self._row], schema=TABLES["source"])
         notes = [
             {"source_id": self.source_id, "kind": "ignored", "note": note, "records": n}
@@ -290,40 +329,6 @@ class FileWriter:
         return first, last
 
 
-def conform(name: str, table: pa.Table, source_id: int, reader: str) -> pa.Table:
-    """The table with every contract column in order; anything else is the reader's mistake."""
-    schema = TABLES[name]
-    unknown = set(table.column_names) - set(schema.names)
-    if unknown:
-        msg = f"reader {reader} gave table {name} an unknown column {', '.join(sorted(unknown))}"
-        raise AnalyzerError(msg, "this is a bug in the reader; please report it")
-    columns = []
-    for field in schema:
-        if field.name == "source_id":
-            column = pa.chunked_array([pa.array([source_id] * table.num_rows, type=field.type)])
-        elif field.name in table.column_names:
-            column = table.column(field.name).cast(field.type)
-        else:
-            column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
-        if not field.nullable and column.null_count:
-            msg = f"reader {reader} left {name}.{field.name} empty in {column.null_count} rows"
-            raise AnalyzerError(msg, "this is a bug in the reader; please report it")
-        columns.append(column)
-    return pa.Table.from_arrays(columns, names=schema.names)
-
-
-def _problem_table(problems: tuple[Problem, ...]) -> pa.Table:
-    fields = [f for f in TABLES["problem"] if f.name != "source_id"]
-    return pa.Table.from_pylist([asdict(p) for p in problems], schema=pa.schema(fields))
-
-
-def _load_resume(text: str | None) -> Resume | None:
-    if not text:
-        return None
-    value = json.loads(text)
-    return Resume(value["offset"], value["records"], tuple(value["provisional"]), value["state"])
-
-
 # -- opening ------------------------------------------------------------------------------------
 
 
@@ -336,20 +341,21 @@ def open_case(path: str | Path, *, write: bool = False) -> Case:
     path = Path(path)
     if not write and not path.exists():
         raise AnalyzerError(f"no case at {path}", f"analyze --db {path} ingest PATH... makes one")
+    check_place(path, write=write)
+    fresh = not path.exists()
     try:
         connection = duckdb.connect(
             str(path), read_only=not write, config={} if write else dict(_SEALED)
         )
-    except duckdb.IOException as error:
+    except duckdb.Error as error:
         if "could not set lock" in str(error).lower():
             raise AnalyzerError(
                 f"{path} is in use by another process", "wait for it to end, or use another --db"
             ) from None
-        raise AnalyzerError(
-            f"{path} is no DuckDB file, or cannot be opened", str(error).splitlines()[0]
-        ) from None
-    except duckdb.Error as error:
-        raise AnalyzerError(f"{path} cannot be opened", str(error).splitlines()[0]) from None
+        if fresh:  # what the next run would take for a damaged case
+            path.unlink(missing_ok=True)
+        other = AnalyzerError(f"{path} cannot be opened", str(error).splitlines()[0])
+        raise no_room(path, error) or other from None
     case = Case(path, connection)
     try:
         _prepare(case, write=write)

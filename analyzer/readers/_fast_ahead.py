@@ -1,0 +1,37 @@
+"""Works on the next blocks of a file while the ones before are stored."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
+from typing import TypeVar
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_WORKERS = 2
+"""Polars lets go of the interpreter; what is left of Python takes turns."""
+_AHEAD = 3
+"""Blocks in memory at a time, whatever the size of the file."""
+
+
+def ahead(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
+    """``map`` in order, some items ahead, in threads; a single item needs none."""
+    rest = iter(items)
+    first = list(islice(rest, 2))
+    if len(first) < 2:
+        yield from map(work, first)
+        return
+    waiting: deque[Future[_R]] = deque()
+    with ThreadPoolExecutor(_WORKERS, "read-ahead") as pool:
+        try:
+            for item in chain(first, rest):
+                waiting.append(pool.submit(work, item))
+                if len(waiting) >= _AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for one in waiting:
+                one.cancel()
