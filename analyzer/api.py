@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,17 +26,17 @@ from analyzer.contract.types import (
 from analyzer.engines.duckdb import Engine
 from analyzer.errors import AnalyzerError
 from analyzer.intake import hold_to, ingest
-from analyzer.questions import bounds as calculator
-from analyzer.questions import catalog, request
+from analyzer.questions import catalog, hardware, request
 from analyzer.questions import latency as latencies
 from analyzer.questions import report as reports
+from analyzer.questions.bounds import bounds, catalogued
 from analyzer.questions.compare import QUESTION as COMPARED_SQL
 from analyzer.questions.compare import compare as compared
 from analyzer.questions.lines import quoted
 from analyzer.questions.over_time import over_time as lanes_of
 from analyzer.questions.scope import require_some, span_of
+from analyzer.questions.status import engine_sentence, status_of
 from analyzer.questions.status import sources as sources_of
-from analyzer.questions.status import status_of
 from analyzer.questions.timeline import standout_of
 from analyzer.questions.verdict import split, verdict
 from analyzer.report import page, share
@@ -48,21 +48,25 @@ from analyzer.runbook._family import outcomes
 from analyzer.runbook._play import Play, all_plays, play_named
 from analyzer.runbook._verify import verify as verified
 from analyzer.store.case import open_case
+from analyzer.worlds import simulate, simulate_like, two_stage, what_if, what_if_like
 
 __all__ = [
-    "bounds", "catalogued", "compare", "explain", "explain_family", "findings", "formats", "groups",
-    "hold_to", "ingest", "latency", "over_time", "report", "rules", "schema", "show", "span", "sql",
-    "status", "verify", "write_compare", "write_report", "write_verify",
+    "bounds", "bounds_observed", "catalogued", "compare", "explain", "explain_family", "findings",
+    "formats", "groups", "hold_to", "ingest", "latency", "over_time", "report", "rules", "schema",
+    "show", "simulate", "simulate_like", "span", "sql", "status", "two_stage", "verify", "what_if",
+    "what_if_like", "write_compare", "write_report", "write_verify",
 ]  # fmt: skip
 
 DEFAULT_REPORT = Path("reports/incident.html")
 
 
 @contextmanager
-def _engine(db: str, filters: Filters | None = None) -> Iterator[Engine]:
+def _engine(
+    db: str, filters: Filters | None = None, told: Mapping[str, Any] | None = None
+) -> Iterator[Engine]:
     case = open_case(db)
     try:
-        yield Engine(case, filters)
+        yield Engine(case, filters, told)
     finally:
         case.close()
 
@@ -72,7 +76,9 @@ def _judged(engine: Engine) -> Findings:
     told = latencies.by_metric(engine, ())
     return replace(
         found,
-        verdict=verdict(found, told, quantity, standout_of(engine)),
+        verdict=verdict(
+            found, told, quantity, standout_of(engine), engine_sentence(engine, quantity)
+        ),
         split=split(told, quantity),
     )
 
@@ -368,17 +374,14 @@ def _write(path: str | Path, content: str | bytes) -> Path:
     return target
 
 
-def bounds(*, simple: bool = False, **asked: Any) -> Table:  # noqa: ANN401 - the fields of Ask
-    """How fast a model can be on a part, without data: ``asked`` are fields of ``bounds.ask.Ask``.
+def bounds_observed(db: str, filters: Filters | None = None, **told: Any) -> Table:  # noqa: ANN401
+    """How near the answers of a case come to the hardware they ran on.
 
-    ``simple`` uses the textbook's formulas.
+    ``told``, fields of ``bounds.ask.Ask``, beats what the case says of the deployment.
     """
-    return calculator.answer(calculator.Ask(**asked), simple=simple)
-
-
-def catalogued(kind: str) -> list[str]:
-    """Names that the catalogs know: of ``models``, ``gpus`` or ``weights`` (formats)."""
-    return calculator.names(kind)
+    with _engine(db, filters, told) as engine:
+        require_some(engine, filters, quantity)
+        return hardware.observed(engine)
 
 
 def sql(db: str, query: str, filters: Filters | None = None) -> Table:

@@ -365,6 +365,10 @@ STATUS = Status(
     cannot_say=FINDINGS.cannot_say,
     requests=4218,
     window=WINDOW,
+    engines=Table(
+        "analyze.engines",
+        ({"engine": "vllm-0", "samples": 360, "running": 64, "waiting": 31},),
+    ),
 )
 EXPLAINED = Explanation(
     rule=QUEUE.rule,

@@ -114,6 +114,8 @@ class Chart:
     sql: str
     points: int
     rows: tuple[dict[str, Any], ...]
+    lines: tuple[str, ...] = ()
+    """Series whose points are joined."""
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,9 @@ class Report:
     marks: tuple[Mark, ...] = ()
     incident: Incident | None = None
     waterfalls: tuple[RequestView, ...] = ()
+    hardware: Table | None = None
+    """Rows of ``analyze.bounds.observed``; None where no bound can be drawn."""
+    hardware_charts: tuple[Chart, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -352,6 +357,7 @@ class Status:
     cannot_say: tuple[CannotSay, ...]
     requests: int
     window: tuple[int, int] | None
+    engines: Table
 
 
 @dataclass(frozen=True)

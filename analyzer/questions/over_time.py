@@ -11,13 +11,10 @@ from analyzer.questions import timeline
 
 def over_time(engine: Engine) -> Table:
     """One row a lane, line and bin; ``incident`` marks the bins of the window that stands out."""
-    span = engine.rows(
-        "SELECT min(r.start_ns) AS first_ns, max(r.start_ns + coalesce(s.e2e_ns, 0)) AS last_ns "
-        "FROM resolve_request AS r JOIN latency_segment AS s ON r.request_key = s.request_key"
-    )[0]
-    if span["first_ns"] is None:
+    span = timeline.window_of(engine)
+    if span is None:
         return Table("analyze.timeline", ())
-    bin_ns = timeline.width_ns((span["first_ns"], span["last_ns"]))
+    bin_ns = timeline.width_ns(span)
     found = timeline.standout(engine, bin_ns)
     lanes = list(timeline.lanes(engine, bin_ns))
     waits = _queue(engine, bin_ns)

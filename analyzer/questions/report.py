@@ -7,7 +7,7 @@ from typing import Any
 
 from analyzer.contract.types import Findings, Incident, Report, Series
 from analyzer.engines.duckdb import Engine
-from analyzer.questions import timeline
+from analyzer.questions import hardware, timeline
 from analyzer.questions.compare import changes
 from analyzer.questions.latency import by_metric, slowest
 from analyzer.questions.request import view_of
@@ -32,7 +32,7 @@ def build(
         "max(r.start_ns + coalesce(s.e2e_ns, 0)) AS last_ns "
         "FROM resolve_request AS r JOIN latency_segment AS s ON r.request_key = s.request_key"
     )[0]
-    window = (span["first_ns"], span["last_ns"]) if span["first_ns"] is not None else None
+    window = timeline.window_of(engine)
     assumed = engine.rows(
         "SELECT s.path, n.note FROM source_note AS n JOIN source AS s ON n.source_id = s.source_id "
         "WHERE n.kind = 'assumed' ORDER BY s.source_id, n.note"
@@ -44,6 +44,7 @@ def build(
         "SELECT s.request_key FROM latency_segment AS s WHERE s.e2e_ns IS NOT NULL "
         f"ORDER BY s.e2e_ns DESC, s.request_key LIMIT {_WATERFALLS}"
     )
+    bounded = engine.value("SELECT count(*) FROM hardware_decode WHERE strict_ns IS NOT NULL")
     return Report(
         title=title or "Incident report",
         verdict=findings.verdict,
@@ -60,6 +61,8 @@ def build(
         # A window that the user gives is the incident; nothing is left to hold it against.
         incident=None if window_given or not window else _incident(engine, bin_ns, say),
         waterfalls=tuple(view_of(engine, row["request_key"]) for row in worst),
+        hardware=hardware.observed(engine) if bounded else None,
+        hardware_charts=hardware.charts(engine) if bounded else (),
     )
 
 
@@ -68,8 +71,9 @@ def _incident(engine: Engine, bin_ns: int, say: Callable[[Any, str], str]) -> In
     if found is None:
         return None
     unit = timeline.UNITS.get(found.metric, "ns")
+    verb = "were" if found.name.endswith("tokens") else "was"
     why = (
-        f"{found.name} was {say(found.inside, unit)} on average in it and "
+        f"{found.name} {verb} {say(found.inside, unit)} on average in it and "
         f"{say(found.outside, unit)} in the rest of the case: of all windows and metrics the "
         "clearest difference"
     )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from analyzer.contract.types import CannotSay, Status, Table
 from analyzer.engines.duckdb import Engine
+from analyzer.questions.timeline import window_of
 
 _QUANTITIES = (
     "queue", "prefill", "decode", "network", "e2e", "ttft", "tpot", "itl",
@@ -17,11 +21,7 @@ _TOLD = (
 
 def status_of(db: str, engine: Engine, cannot_say: tuple[CannotSay, ...]) -> Status:
     """Sources, coverage, problems, assumptions; ``cannot_say`` comes from the runbook."""
-    span = engine.rows(
-        "SELECT count(*) AS requests, min(r.start_ns) AS first_ns, "
-        "max(r.start_ns + coalesce(s.e2e_ns, 0)) AS last_ns "
-        "FROM resolve_request AS r JOIN latency_segment AS s ON r.request_key = s.request_key"
-    )[0]
+    requests = int(engine.value("SELECT count(*) FROM resolve_request") or 0)
     assumed = engine.rows(
         "SELECT s.path, n.note FROM source_note AS n JOIN source AS s ON n.source_id = s.source_id "
         "WHERE n.kind = 'assumed' ORDER BY s.source_id, n.note"
@@ -29,12 +29,40 @@ def status_of(db: str, engine: Engine, cannot_say: tuple[CannotSay, ...]) -> Sta
     return Status(
         db=db,
         sources=sources(engine),
-        coverage=_coverage(engine, span["requests"]),
+        coverage=_coverage(engine, requests),
         problems=_problems(engine),
         assumed=tuple((row["path"], row["note"]) for row in assumed),
         cannot_say=cannot_say,
-        requests=span["requests"],
-        window=(span["first_ns"], span["last_ns"]) if span["first_ns"] is not None else None,
+        requests=requests,
+        window=window_of(engine),
+        engines=engines(engine),
+    )
+
+
+def engines(engine: Engine) -> Table:
+    """What each server's own samples show at most."""
+    rows = engine.rows(
+        "SELECT engine, count(*) AS samples, max(running) AS running, max(waiting) AS waiting, "
+        "max(kv_used_ratio) AS kv_used_ratio, min(time_ns) AS first_ns, max(time_ns) AS last_ns "
+        "FROM resolve_engine_sample GROUP BY engine ORDER BY engine"
+    )
+    return Table("analyze.engines", tuple(rows))
+
+
+def engine_sentence(engine: Engine, say: Callable[[Any, str], str]) -> str:
+    """The servers at their fullest, for a case in which no request tells its time."""
+    rows = [row for row in engines(engine).rows if row["running"] is not None]
+    if not rows:
+        return ""
+    worst = max(rows, key=lambda row: (row["waiting"] or 0, row["running"]))
+    parts = [f"{say(worst['running'], '')} running"]
+    if worst["waiting"] is not None:
+        parts.append(f"{say(worst['waiting'], '')} waiting")
+    if worst["kv_used_ratio"] is not None:
+        parts.append(f"{say(worst['kv_used_ratio'], 'ratio')} of the KV cache in use")
+    return (
+        f"The servers' own samples show at most {', '.join(parts)}; ingest request spans or a "
+        "client's log of the same time to see whom it delayed, and why."
     )
 
 

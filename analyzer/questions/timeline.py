@@ -39,6 +39,19 @@ FEWEST = 5
 """Requests inside and outside."""
 
 
+def window_of(engine: Engine) -> tuple[int, int] | None:
+    """When requests ran, else when the servers were sampled; None where nothing has a time."""
+    for sql in (
+        "SELECT min(r.start_ns) AS first_ns, max(r.start_ns + coalesce(s.e2e_ns, 0)) AS last_ns "
+        "FROM resolve_request AS r JOIN latency_segment AS s ON r.request_key = s.request_key",
+        "SELECT min(time_ns) AS first_ns, max(time_ns) AS last_ns FROM resolve_engine_sample",
+    ):
+        (span,) = engine.rows(sql)
+        if span["first_ns"] is not None:
+            return span["first_ns"], span["last_ns"]
+    return None
+
+
 def width_ns(window: tuple[int, int]) -> int:
     """Bin width that cuts the window into at most ``BINS`` round pieces."""
     span_s = (window[1] - window[0]) / _NS
@@ -240,10 +253,5 @@ def _variance(sums: _Sums) -> float:
 
 def standout_of(engine: Engine) -> Standout | None:
     """The window that stands out of the whole case, in bins of the report's width."""
-    (span,) = engine.rows(
-        "SELECT min(r.start_ns) AS first_ns, max(r.start_ns + coalesce(s.e2e_ns, 0)) AS last_ns "
-        "FROM resolve_request AS r JOIN latency_segment AS s ON r.request_key = s.request_key"
-    )
-    if span["first_ns"] is None:
-        return None
-    return standout(engine, width_ns((span["first_ns"], span["last_ns"])))
+    window = window_of(engine)
+    return standout(engine, width_ns(window)) if window else None

@@ -16,11 +16,19 @@ _MUCH = 0.25
 
 
 def verdict(
-    findings: Findings, latency: Table, say: Callable[[Any, str], str], standout: Standout | None
+    findings: Findings,
+    latency: Table,
+    say: Callable[[Any, str], str],
+    standout: Standout | None,
+    engines: str = "",
 ) -> str:
-    """When it happened, what was found in that time and besides, and what to do first."""
+    """When it happened, what was found in that time and besides, and what to do first.
+
+    ``engines``: what the servers' own samples show, for a case without requests.
+    """
     if not any(row["requests"] for row in latency.rows):
-        return "The case holds no requests with a duration, so nothing can be said of latency."
+        silent = "The case holds no requests with a duration, so nothing can be said of latency."
+        return f"{silent} {engines}".rstrip()
     serious = [one for one in findings.found if one.severity != "note"]
     blind = _unexplained(findings, latency, say)
     sentences = [_when(standout, say, explained=bool(serious or blind))] if standout else []
@@ -45,8 +53,9 @@ def _when(found: Standout, say: Callable[[Any, str], str], *, explained: bool) -
     start, end = (say(moment, "time_ns") for moment in found.window)
     if start[:10] == end[:10]:
         end = end[11:]
+    verb = "were" if found.name.endswith("tokens") else "was"
     text = (
-        f"From {start} to {end} {found.name} was {say(found.inside, unit)} on average, "
+        f"From {start} to {end} {found.name} {verb} {say(found.inside, unit)} on average, "
         f"{say(found.outside, unit)} otherwise"
     )
     return f"{text}." if explained else f"{text}; the logs at hand do not tell why."
@@ -87,7 +96,8 @@ def _unexplained(findings: Findings, latency: Table, say: Callable[[Any, str], s
     for segment in _CAUSED:
         blind = [one for one in findings.cannot_say if one.rule.startswith(f"{segment}.")]
         if shares.get(segment, 0) >= _MUCH and segment not in told and blind:
-            lacking = blind[0].missing[0]
+            # Its own time is known, or it would not stand out: the last need explains it.
+            lacking = blind[0].missing[-1]
             sentences.append(
                 f"Time in {segment} stands out with {say(shares[segment], 'ratio')} of all time, "
                 f"but its cause cannot be said without {lacking.input}. {_capital(lacking.how)}."

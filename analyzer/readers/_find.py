@@ -38,6 +38,10 @@ def reader_named(name: str) -> Reader:
     return readers[name]
 
 
+LIKE = 0.5
+"""From this score on, what spoke against the closest reader helps; below, it leads astray."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Pick:
     """The reader for a file, or why there is none: the closest one and what spoke against it."""
@@ -57,7 +61,7 @@ def pick(head: Head) -> Pick:
         names = " and ".join(reader.name for reader in sure)
         return Pick(None, sure[0], f"claimed by {names}; choose with --reader NAME")
     best, reader = max(claims, key=lambda pair: (pair[0].score, pair[1].name))
-    if best.score <= 0:
+    if best.score < LIKE:
         return Pick(None, None, "no reader knows anything like it")
     return Pick(None, reader, best.why)
 

@@ -32,6 +32,13 @@ _INPUT = (
 _MOST_HASH = 200
 _ZONED = r"([Zz]|[+-][0-9]{2}:?[0-9]{2})$"
 _RELATIVE = "its times count from an origin of their own: no request of it has a date"
+_NO_FIRST = "a time to first token of exactly 0 means that no token came: it is left out"
+# No engine makes ten thousand tokens a second for one stream: first and last came together.
+_PIECE_NS, _PIECE_TOKEN_NS = 5_000_000, 100_000
+_AT_ONCE = (
+    "answers whose last token came within 5 ms of the first, at under 0.1 ms a token, were not "
+    "streamed: their time to first token is left out"
+)
 
 
 def probe(head: Head) -> Claim:
@@ -126,6 +133,7 @@ class _Table:
             out[target.ours] = values
         rows = pl.DataFrame(out)
         rows = self._durations(rows)
+        rows = self._first_tokens(rows)
         if self._plan.file.tokens == "inclusive":
             rows = self._less(rows, "input_fresh_tokens", _INPUT, "cached than its input counts")
             rows = self._less(
@@ -158,6 +166,27 @@ class _Table:
             self._mark(rows["record"], backwards, theirs)
             rows = rows.with_columns(between.set(backwards, None).alias(duration)).drop(time)
         return rows
+
+    def _first_tokens(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Without a time to first token where none came, or where all tokens came with it."""
+        if "ttft_ns" not in rows.columns:
+            return rows
+        ttft = rows["ttft_ns"]
+        none = (ttft == 0).fill_null(value=False)
+        if none.any():
+            self._assumed.add(_NO_FIRST)
+        made = [
+            n for n in ("output_visible_tokens", "output_reasoning_tokens") if n in rows.columns
+        ]
+        if "e2e_ns" in rows.columns and made:
+            rest = rows["e2e_ns"] - ttft
+            gaps = rows.select(pl.max_horizontal(made)).to_series() - 1
+            at_once = rest.is_between(0, _PIECE_NS) & (gaps > 0) & (rest < gaps * _PIECE_TOKEN_NS)
+            at_once = at_once.fill_null(value=False) & ~none
+            if at_once.any():
+                self._assumed.add(_AT_ONCE)
+            none |= at_once
+        return rows.with_columns(ttft.set(none, None))
 
     def _less(
         self, rows: pl.DataFrame, whole: str, parts: tuple[str, ...], what: str

@@ -15,6 +15,10 @@ from analyzer.readers._times import DURATIONS, seconds_to_ns
 
 _COLUMNS = ("t", "prompt_throughput", "gen_throughput", "running", "waiting", "kv_cache_pct")
 _NO_KV = "a kv_cache_pct of exactly 0 while requests run means it was not recorded"
+_NO_DATE = (
+    "its times count from the start of the run: no sample of it has a date, so none is laid beside "
+    "the requests"
+)
 
 
 def probe(head: Head) -> Claim:
@@ -63,6 +67,7 @@ def _take(cells: list[str], header: list[str], record: int, sink: Sink) -> None:
     time_ns = seconds_to_ns(told["t"])
     if time_ns is None or time_ns not in DURATIONS:
         raise Bad("'t' is missing, or beyond any run")
+    sink.assumed.add(_NO_DATE)
     running = _count(told["running"], "running")
     percent = told["kv_cache_pct"]
     if percent == 0 and running:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _PROBLEMS_SHOWN = 10
 _NAMED = 5
 """Known files named; more than that is a folder somebody knows."""
+_ALIKE = 3
+"""Unread files named for one reason."""
 _SHORT = 100
 """Characters of a how-to that ``status`` shows; ``findings`` has it whole."""
 
@@ -35,6 +37,8 @@ def status(value: Status) -> list[Block]:
     out: list[Block] = [Facts(facts), Heading("sources")]
     out.append(_sources(value.sources) if value.sources.rows else Words("none"))
     out += [Words(note) for note in value.sources.notes]
+    if value.engines.rows:
+        out += [Heading("servers, at most"), grid_of(value.engines.rows)]
     out += [Heading("coverage"), grid_of(value.coverage.rows) if value.requests else Words("none")]
     out.append(Heading("problems"))
     out.append(grid_of(value.problems.rows) if value.problems.rows else Words("none"))
@@ -130,9 +134,11 @@ def ingested(value: IngestResult) -> list[Block]:
         names = ", ".join(item.path for item in known[:_NAMED])
         more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
         out.append(Words(f"{plural(len(known), 'file')} known and unchanged: {names}{more}"))
-    why = tuple(f"{item.path}: {item.why}" for item in rest if item.why)
-    if why:
-        out += [Heading("not read"), Items(why)]
+    out += _unread([item for item in rest if item.why])
+    for item in read:
+        if item.records and item.used == item.problems == 0:
+            nothing = f"{item.path}: recognised, but none of its records carries what we use"
+            out.append(Words(f"{nothing} (analyze formats {item.reader})"))
     # A file that has grown tells its whole account; what is new in it stands in the list.
     new = sum(item.problems for item in read if item.outcome != "grown")
     out += _problems(value, max(new, len(value.problems))) + assumed(value.assumed)
@@ -162,6 +168,20 @@ def _summary(value: IngestResult, read: list[FileRead], known: list[FileRead], l
     if first and last:
         told += f", {window((min(first), max(last)))}"
     return told + unread
+
+
+def _unread(files: list[FileRead]) -> list[Block]:
+    """What was not read and why: many files for one reason are one line."""
+    if not files:
+        return []
+    by_reason: dict[str, list[str]] = {}
+    for item in files:
+        by_reason.setdefault(item.why, []).append(item.path)
+    lines = []
+    for why, paths in by_reason.items():
+        more = f" and {len(paths) - _ALIKE} more" if len(paths) > _ALIKE else ""
+        lines.append(f"{', '.join(paths[:_ALIKE])}{more}: {why}")
+    return [Heading("not read"), Items(tuple(lines))]
 
 
 def _files(items: list[FileRead]) -> Grid:

@@ -205,6 +205,7 @@ def _status(value: Status) -> dict[str, Any]:
         window=window(value.window),
         rows=rows_of(value.sources),
         coverage=rows_of(value.coverage),
+        engines=rows_of(value.engines),
         problems=rows_of(value.problems),
         assumed=_assumed(value.assumed),
         cannot_say=[cannot_say(item) for item in value.cannot_say],
@@ -275,6 +276,8 @@ def _report(value: Report) -> dict[str, Any]:
         marks=[{"at": rfc3339(mark.time_ns), "text": mark.text} for mark in value.marks],
         lanes=[_lane(lane) for lane in value.lanes],
         requests_shown=[_request(view) for view in value.waterfalls],
+        hardware=rows_of(value.hardware) if value.hardware else None,
+        hardware_charts=[chart(item) for item in value.hardware_charts],
         tool_version=value.version,
     )
 
