@@ -25,6 +25,7 @@ from analyzer.readers._mapping_head import misfit
 from analyzer.readers._reader import Options, Reader
 from analyzer.readers._times import year_that_fits
 from analyzer.store.case import Case, KnownSource, open_case
+from analyzer.store.dates import date_runs, guessed_years, move_times
 
 Progress = Callable[[str, int, int], None]
 _SHOWN_PROBLEMS = 5
@@ -78,7 +79,7 @@ def ingest(
             raise AnalyzerError(_nothing_fits(plan, jobs), "analyze formats mapping shows one")
         if not any(job.reader for job in jobs):
             raise AnalyzerError(
-                _nothing_recognised(jobs),
+                _nothing_recognised(jobs, paths),
                 "analyze formats lists what is known; --reader NAME forces one",
             )
         case = open_case(db, write=True)
@@ -132,6 +133,8 @@ def _read_all(
             reads[i] = _read_one(case, job, job.reader, fitted, run, tick)
         done += job.file.size
     _redate(case, run)
+    for source_id in date_runs(case):
+        run.setdefault(source_id, sys.maxsize)
     return [reads[i] for i in range(len(jobs))]
 
 
@@ -140,14 +143,14 @@ def _redate(case: Case, run: _Run) -> None:
     reference = case.reference_ns()
     if reference is None:
         return
-    for source_id, first_ns in case.guessed_years():
+    for source_id, first_ns in guessed_years(case):
         seconds, rest = divmod(first_ns, 1_000_000_000)
         told = datetime.fromtimestamp(seconds, tz=UTC)
         stamp = (told.month, told.day, told.hour, told.minute, told.second)
         year = year_that_fits(stamp, None, reference, None)
         fitting = int(told.replace(year=year).timestamp()) * 1_000_000_000 + rest
         note = f"its times name no year: {year} was taken, nearest to the dated logs of the case"
-        case.move_times(source_id, fitting - first_ns, note)
+        move_times(case, source_id, fitting - first_ns, note)
         run.setdefault(source_id, sys.maxsize)
 
 
@@ -197,7 +200,18 @@ def _store_one(
     return FileRead(
         file.name, outcome, reader.name, reader.record_unit, account["records"],
         account["used"], account["ignored"], account["problems"], writer.rows, first, last, size,
+        in_part=_in_part(case, writer.source_id) if account["problems"] and writer.rows else 0,
     )  # fmt: skip
+
+
+def _in_part(case: Case, source_id: int) -> int:
+    """Records with a problem that gave a request all the same."""
+    ((count,),) = case.run(
+        "SELECT count(DISTINCT p.record) FROM problem AS p JOIN request AS r "
+        "ON p.source_id = r.source_id AND p.record = r.record WHERE p.source_id = ?",
+        [source_id],
+    )
+    return int(count)
 
 
 def _grown_from(
@@ -335,9 +349,9 @@ def _nothing_fits(plan: Plan, jobs: list[Job]) -> str:
     return "\n".join(lines)
 
 
-def _nothing_recognised(jobs: list[Job]) -> str:
+def _nothing_recognised(jobs: list[Job], paths: Sequence[str]) -> str:
     if not jobs:
-        return "there is no file to read"
+        return f"there is no file to read in {', '.join(paths)}"
     lines = [f"none of the {len(jobs)} files looks like a log this version knows"]
     lines += [f"  {job.file.name}: {job.why}" for job in jobs[:_SHOWN_PROBLEMS]]
     if len(jobs) > _SHOWN_PROBLEMS:
@@ -370,6 +384,7 @@ def _result(case: Case, db: str, files: list[FileRead], run: _Run) -> IngestResu
         )
         assumed = tuple((path, note) for path, note in notes)
     ((requests,),) = case.run("SELECT count(*) FROM request")
-    command = "findings" if requests else "status"
+    lost = any(file.nothing for file in files) and not any(file.rows for file in files)
+    command = "findings" if requests and not lost else "status"
     option = "" if db == "analyze.duckdb" else f"--db {db} "
     return IngestResult(db, tuple(files), shown, assumed, f"analyze {option}{command}")

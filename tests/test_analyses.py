@@ -17,8 +17,8 @@ ANALYSES = all_analyses()
 # Functions that give the same rows on DuckDB and Spark as they stand.
 PORTABLE = {
     "abs", "avg", "cast", "coalesce", "concat", "corr", "count", "first_value", "greatest", "lag",
-    "last_value", "least", "length", "max", "max_by", "min", "min_by", "nullif", "percentile_cont",
-    "power",
+    "last_value", "lead", "least", "length", "max", "max_by", "min", "min_by", "nullif",
+    "percentile_cont", "power",
     "round", "row_number", "substr", "sum", "var_pop",
 }  # fmt: skip
 _KEYWORDS = {

@@ -115,7 +115,8 @@ def test_every_record_is_accounted_for_and_the_bad_ones_are_named(tmp_path):
     assert "secret" not in json.dumps(problems)
     lines = log.read_bytes().split(b"\n")
     assert problems[1]["byte_offset"] == sum(len(line) + 1 for line in lines[:4])
-    assert request == {"ttft_ns": 400_000_000, "e2e_ns": 400_000_000}
+    # With one chunk only, "done" tells the end.
+    assert request == {"ttft_ns": 400_000_000, "e2e_ns": 600_000_000}
 
 
 def test_strict_fails_on_a_bad_record(tmp_path):
@@ -332,3 +333,57 @@ def test_a_query_reads_the_case_and_nothing_else(tmp_path):
             analyzer.sql(db, query)
     assert not (tmp_path / "out").exists()
     assert analyzer.sql(db, "SELECT 1 AS a, 2 AS a").rows == ({"a": 1, "a_2": 2},)
+
+
+def test_a_client_that_logs_only_its_first_chunk_has_its_end_from_done(tmp_path):
+    log = tmp_path / "client.jsonl"
+    log.write_text(
+        '{"ts": 1790000000.120, "request_id": "a", "event": "send"}\n'
+        '{"ts": 1790000000.610, "request_id": "a", "event": "chunk", "chars": 5}\n'
+        '{"ts": 1790000002.480, "request_id": "a", "event": "done",'
+        ' "usage": {"completion_tokens": 87}}\n'
+    )
+    db = str(tmp_path / "case.duckdb")
+    analyzer.ingest(db, [str(log)])
+    with engine_of(db) as engine:
+        (row,) = engine.rows("SELECT e2e_ns, ttft_ns, decode_ns FROM latency_segment")
+    assert row == {"e2e_ns": 2_360_000_000, "ttft_ns": 490_000_000, "decode_ns": 1_870_000_000}
+
+
+@pytest.mark.parametrize(("zone", "hours"), [(None, 0), ("Europe/Berlin", 2)])
+def test_times_without_an_offset_are_in_the_zone_that_is_told_and_said(tmp_path, zone, hours):
+    (tmp_path / "stream.jsonl").write_text(
+        '{"ts": "2026-09-21 14:00:20", "request_id": "a", "event": "send"}\n'
+        '{"ts": "2026-09-21T14:00:21.5", "request_id": "a", "event": "done"}\n'
+    )
+    (tmp_path / "records.jsonl").write_text(
+        '{"request_id": "b", "started_at": "2026-09-21 14:00:20", "e2e_ms": 1500}\n' * 3
+    )
+    db = str(tmp_path / "case.duckdb")
+    result = analyzer.ingest(db, [str(tmp_path)], zone=zone)
+    noted = {note for _, note in result.assumed}
+    assert len(result.assumed) == 2
+    assert all(f"no zone: {zone or 'UTC'} was taken" in note for note in noted)
+    with engine_of(db) as engine:
+        starts = engine.rows("SELECT DISTINCT start_ns FROM request")
+    assert starts == [{"start_ns": (1_789_999_220 - hours * 3600) * 1_000_000_000}]
+
+
+def test_samples_of_a_run_are_laid_beside_its_requests_whichever_comes_first(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "timeseries.csv").write_text(
+        "t,prompt_throughput,gen_throughput,running,waiting,kv_cache_pct\n1.0,1.0,2.0,5,2,13.5\n"
+    )
+    db = str(tmp_path / "case.duckdb")
+    first = analyzer.ingest(db, [str(run)])
+    assert any("no sample has a date" in note for _, note in first.assumed)
+    (run / "requests.jsonl").write_text(
+        '{"request_id": "x-0", "input_toks": 9, "output_toks": 5, "arrival_time": 1790000000.5, '
+        '"queued_ts": 10.0, "scheduled_ts": 10.5, "first_token_ts": 11.0, "last_token_ts": 12.0}\n'
+    )
+    second = analyzer.ingest(db, [str(run)])
+    assert any("was taken as the start" in note for _, note in second.assumed)
+    with engine_of(db) as engine:
+        samples = engine.rows("SELECT time_ns, waiting FROM resolve_engine_sample")
+    assert samples == [{"time_ns": 1_790_000_001_500_000_000, "waiting": 2}]

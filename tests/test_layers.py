@@ -18,13 +18,14 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "readers": ({"contract", "errors"}, {"pyarrow", "polars", "msgspec", "zstandard"}),
     "store": ({"contract", "errors"}, {"duckdb", "pyarrow", "polars"}),
     "engines": ({"contract", "errors", "store"}, {"duckdb", "pyarrow", "polars"}),
-    "analyses": ({"contract"}, {"polars"}),
+    "analyses": ({"contract", "errors", "bounds"}, {"polars"}),
     "runbook": ({"contract", "errors", "engines"}, {"msgspec"}),
     "catalogs": ({"contract", "errors"}, set()),
     # markupsafe is jinja2's own type of escaped text
     "report": ({"contract", "errors"}, {"jinja2", "markupsafe"}),
-    "simulate": ({"contract", "errors"}, set()),
+    "simulate": ({"contract", "errors", "bounds"}, set()),
     "intake": ({"contract", "errors", "readers", "store"}, set()),
+    "worlds": ({"contract", "errors", "engines", "store", "questions", "simulate"}, set()),
     "questions": (
         {"contract", "errors", "engines", "readers", "bounds", "formulas"}, {"polars"},
     ),
@@ -33,7 +34,7 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "api": (
         {
             "contract", "errors", "readers", "store", "engines", "analyses", "runbook", "catalogs",
-            "report", "simulate", "intake", "questions", "formulas", "bounds", "__init__",
+            "report", "intake", "questions", "formulas", "bounds", "worlds", "__init__",
         },
         set(),
     ),

@@ -279,9 +279,6 @@ def test_status_lines_of_all_versions(head, tail, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "INFO 06-11 05:58:43 [loggers.py:271] SpecDecoding metrics: Mean acceptance length: 2.50, "
-        "Accepted throughput: 1.00 tokens/s, Per-position acceptance rate: 0.9, 0.7, 0.5, Avg "
-        "Draft acceptance rate: 70.0%",
         "INFO 06-11 05:58:43 [loggers.py:271] KV Transfer metrics: a=1, b=2",
         "INFO 06-11 05:58:43 [logger.py:37] Received request cmpl-1-0: params: SamplingParams(n=1)",
         "INFO 06-11 05:58:43 [async_llm.py:1] Added request cmpl-1-0.",

@@ -10,6 +10,8 @@ from cases import (
     a4_ttft_misread,
     a5_buffered,
     a8_multi_token,
+    a15_far_from_bound,
+    a16_offloaded,
     d1_output_growth,
     p1_long_prompt,
 )
@@ -31,6 +33,9 @@ _CASES = {
     "a5": a5_buffered.main,
     "a5-slow": a5_buffered.CASES["slow_network"][0],
     "a8": a8_multi_token.main,
+    "a15": a15_far_from_bound.main,
+    "a15-too-fast": a15_far_from_bound.CASES["wrong_precision"][0],
+    "a16": a16_offloaded.main,
     "d1": d1_output_growth.main,
     "p1": p1_long_prompt.main,
 }

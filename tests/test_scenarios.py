@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
-from helpers import case_of, check_verdict
+from helpers import case_of, check_verdict, engine_of
 from shared import SHARED, needs_shared
+
+import analyzer
 
 _QUIET = [
     "queue.admission-limit", "queue.saturation", "prefill.long-prompt", "network.slow",
     "network.buffered", "metric.multi-token-chunks", "metric.ttft-misread", "decode.output-growth",
-    "trust.contradictory-durations",
+    "trust.contradictory-durations", "decode.below-bound", "decode.offloaded",
+    "trust.faster-than-physics",
 ]  # fmt: skip
 
 
@@ -34,10 +39,57 @@ RIGHT = {
     "A5/twin": _silent(),
     "A8/main": _right("metric.multi-token-chunks", "none", 20, 4.0, "tokens"),
     "A8/twin": _silent(),
+    "A15/main": _right("decode.below-bound", "decode", 5, 4.83 / 14.9, "ratio"),
+    "A15/twin": _silent(),
+    "A16/main": _right("decode.offloaded", "decode", 20, 1.70e9 / 60e9 * 1e3, "ms"),
+    "A16/twin": _silent(),
 }
 
 
 @needs_shared
 @pytest.mark.parametrize("name", RIGHT)
 def test_verdict(name, tmp_path):
-    check_verdict(case_of(SHARED / "scenarios" / name, tmp_path / "case.duckdb"), RIGHT[name])
+    check_verdict(_case(name, tmp_path), RIGHT[name])
+
+
+def _case(name, tmp_path):
+    """Case of a scenario; a profiler trace has no reader yet, so a copy does without."""
+    folder = SHARED / "scenarios" / name
+    if list(folder.glob("*.trace.json")):
+        ignore = shutil.ignore_patterns("*.trace.json")
+        folder = shutil.copytree(folder, tmp_path / "logs", ignore=ignore)
+    return case_of(folder, tmp_path / "case.duckdb")
+
+
+def _median(engine, column):
+    order = f"percentile_cont(0.5) WITHIN GROUP (ORDER BY {column})"
+    return engine.value(f"SELECT {order} FROM hardware_decode")
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "expected_ms", "reached"),
+    [
+        ("A15/main", 4.83, 0.32),
+        ("A15/twin", 14.81, 0.85),
+        ("A16/main", 47.9, 0.87),
+        ("A16/twin", 20.9, 0.85),
+    ],
+)
+def test_bounds_of_scenarios(name, expected_ms, reached, tmp_path):
+    with engine_of(_case(name, tmp_path)) as engine:
+        assert _median(engine, "expected_ns") / 1e6 == pytest.approx(expected_ms, rel=0.01)
+        assert _median(engine, "reached_ratio") == pytest.approx(reached, abs=0.015)
+
+
+@needs_shared
+def test_what_lies_in_main_memory_makes_most_of_the_floor(tmp_path):
+    found = {one.rule: one for one in analyzer.findings(_case("A16/main", tmp_path)).found}
+    told = {one.label: one.value for one in found["decode.offloaded"].evidence}
+    assert told["Bound if all weights were on the GPU"] / 1e6 == pytest.approx(21.4, abs=0.05)
+    assert told["Share of the weights that these are"] == pytest.approx(0.085, abs=0.0005)
+    assert told["Share of the bound that they make"] == pytest.approx(0.59, abs=0.005)
+    read = "Weights read from main memory each token, the input embedding left out"
+    assert told[read] == pytest.approx(1621.00 * 2**20, rel=1e-5)
+    fits = "Time per output token if all fitted, at the same efficiency"
+    assert told[fits] / 1e6 == pytest.approx(24, rel=0.05)

@@ -74,11 +74,27 @@ class Setting:
         """The model's shape."""
         return self.model.shape
 
+    @property
+    def layout_name(self) -> str | None:
+        """``tp2 pp2``, ``one device``, or None where it is not told."""
+        layout = self.layout
+        if not layout.known:
+            return None
+        parts = [
+            ("tp", layout.attention_tensor),
+            ("pp", layout.pipeline),
+            ("dp", layout.attention_data),
+        ]
+        return " ".join(f"{name}{size}" for name, size in parts if size > 1) or "one device"
 
-def resolve(ask: Ask) -> Setting:
-    """Names to facts; :class:`AnalyzerError` says which option is missing or contradicts."""
+
+def resolve(ask: Ask, known: Model | None = None) -> Setting:
+    """Names to facts; :class:`AnalyzerError` says which option is missing or contradicts.
+
+    ``known``: the model, where it was looked up already.
+    """
     _check(ask)
-    found = _model(ask)
+    found = known or _model(ask)
     precision, strict = _precision(ask, found)
     layout, replicas = _layout(ask)
     tokens, drafts = _speculation(ask)

@@ -61,15 +61,19 @@ class Lever:
 
 def bounds(ask: Ask) -> Bounds:
     """All lines of one question."""
-    at = resolve(ask)
+    return of_setting(resolve(ask))
+
+
+def of_setting(at: Setting) -> Bounds:
+    """All lines of a question whose names are resolved: many of one deployment are quick so."""
     shape, part, layout = at.shape, at.part, at.layout
     first = strict_decode(shape, at.strict_precision, part, layout, at.context)
     steps: dict[str, Step | None] = dict.fromkeys(LINES)
     steps["strict"] = _beside(at, at.strict_precision, first, 1, strict=True)
-    if ask.batch and layout.known:
-        contexts = {at.context: ask.batch}
+    if at.ask.batch and layout.known:
+        contexts = {at.context: at.ask.batch}
         step = expected_decode(shape, at.precision, part, layout, contexts, at.drafts)
-        positions = ask.batch * (at.drafts + 1)
+        positions = at.ask.batch * (at.drafts + 1)
         step = _beside(at, at.precision, step, positions, strict=False)
         steps["expected"] = step
         steps["attainable"] = attainable(step, shape, part, layout, positions)
@@ -101,9 +105,22 @@ def _prefill(at: Setting) -> dict[str, float | None]:
 
 def _beside(at: Setting, precision: Precision, step: Step, positions: int, *, strict: bool) -> Step:
     """The step with its share of weights in the host's memory: two memories add up."""
-    held, rate = at.ask.cpu_weight_bytes, at.ask.cpu_bandwidth_bytes_s
-    if not held or not rate:
+    rate = at.ask.cpu_bandwidth_bytes_s
+    read = host_read_bytes(at, precision, step, positions, strict=strict)
+    if not read or not rate:
         return step
+    device = read / ((at.layout.devices if strict else at.layout.split) * at.part.bandwidth_bytes_s)
+    seconds = max(0.0, step.memory_ns / _NS - device) + read / rate
+    return replace(step, memory_ns=seconds * _NS)
+
+
+def host_read_bytes(
+    at: Setting, precision: Precision, step: Step, positions: int, *, strict: bool
+) -> float:
+    """Bytes of weights that a step reads from the host's memory."""
+    held = at.ask.cpu_weight_bytes
+    if not held:
+        return 0.0
     shape = at.shape
     experts = shape.expert_params * precision.expert_bytes
     moved = min(held, experts)
@@ -112,9 +129,7 @@ def _beside(at: Setting, precision: Precision, step: Step, positions: int, *, st
         used = shape.experts_read(positions, strict=strict) * precision.expert_bytes
         # The host's experts may be those that no token asks for.
         read += max(0.0, moved - (experts - used)) if strict else moved * used / experts
-    device = read / ((at.layout.devices if strict else at.layout.split) * at.part.bandwidth_bytes_s)
-    seconds = max(0.0, step.memory_ns / _NS - device) + read / rate
-    return replace(step, memory_ns=seconds * _NS)
+    return read
 
 
 def sequences_that_fit(at: Setting) -> int | None:

@@ -76,6 +76,11 @@ def model(name: str) -> Model:
     path = Path(name)
     if name.endswith(".json") or (path / "config.json").is_file():
         return _of_file(path)
+    return catalogued(name)
+
+
+def catalogued(name: str) -> Model:
+    """Model of a catalog name; never a file, so that a name out of a log is no path."""
     key, weights = _found(name)
     entry = models()[key]
     own = from_config(entry["config"])

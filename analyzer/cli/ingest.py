@@ -87,14 +87,16 @@ def command(
 
 def _hold_to_files(result: IngestResult) -> None:
     """Exit with 2 where a file could not be read; one of no known format is only listed."""
-    failed = [file for file in result.files if file.outcome == "failed"]
+    failed = [file for file in result.files if file.outcome == "failed" or file.nothing]
     if failed:
         from analyzer.errors import AnalyzerError
 
-        names = "; ".join(f"{file.path}: {file.why}" for file in failed[:_NAMED])
+        told = [f"{one.path}: {one.why or 'each record is a problem'}" for one in failed[:_NAMED]]
+        names = "; ".join(told)
         more = f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+        rest = len(result.files) > len(failed)
         every = plural(len(result.files), "file")
         raise AnalyzerError(
             f"{len(failed)} of {every} could not be read ({names}{more})",
-            "the others are in the case; mend it and run the same command again",
+            f"{'the others are in the case; ' if rest else ''}mend it and run the same command again",
         )

@@ -259,6 +259,13 @@ class MappedColumn(Struct, kw_only=True, forbid_unknown_fields=True):
     origin: Annotated[
         str | None, Meta(description="RFC 3339 time from which a time in s, ms, us or ns counts")
     ] = None
+    format: Annotated[
+        str | None,
+        Meta(
+            description="instead of a unit: how a time is written, in Python's strptime codes, as "
+            "%d.%m.%Y %H:%M:%S"
+        ),
+    ] = None
     optional: Annotated[bool, Meta(description="a file may lack the column")] = False
 
 

@@ -237,6 +237,16 @@ TABLES: dict[str, pa.Schema] = {
             ),
             _int("preemptions", "preemptions since the last sample"),
             _tokens("capacity_tokens", "size of the KV pool"),
+            _int(
+                "deferred", "requests held back from admission, not among those waiting", "requests"
+            ),
+            _int("kv_fetching", "requests whose KV cache comes from elsewhere", "requests"),
+            _int("corrupted", "requests whose results are no numbers", "requests"),
+            _ratio("external_hit_ratio", "hits in a cache outside the engine, as prefix_hit_ratio"),
+            _ratio("mm_hit_ratio", "hits in the cache of images and the like, as prefix_hit_ratio"),
+            _tokens("drafted_tokens", "speculation: proposed since the last sample"),
+            _tokens("draft_accepted_tokens", "speculation: of those accepted"),
+            _float("accepted_length", "speculation: mean tokens a draft gains, plus one", "tokens"),
             _ns(
                 "interval_ns",
                 "scrape: what its counts and means cover, which is the time since the scrape "
@@ -250,13 +260,33 @@ TABLES: dict[str, pa.Schema] = {
             _ns("decode_mean_ns", "scrape: mean decode time in the interval"),
         ],
     ),
+    "engine_step": _table(
+        "One step of an engine's loop: what was computed together. Their order is their number.",
+        [
+            *_PROVENANCE,
+            _ns("time_ns", "when it was reported"),
+            _text("clock", "wall, or relative (seconds since the run began)"),
+            _text("engine", "engine, rank or replica"),
+            _int("step", "its number, from 0 when the engine began"),
+            _int("prefill_requests", "requests whose prompt was in work", "requests"),
+            _tokens("prefill_tokens", "prompt tokens computed in it"),
+            _int("decode_requests", "requests that decoded", "requests"),
+            _tokens("decode_tokens", "tokens computed for those, drafts included"),
+            _ns("dur_ns", "what the engine measured; where it schedules ahead, less than the step"),
+            _ratio("kv_used_ratio", "KV cache in use"),
+            _f("dummy", pa.bool_(), "nothing was asked for: keeps data-parallel ranks in pace"),
+        ],
+    ),
     "engine_event": _table(
         "Something that happened to a model server.",
         [
             *_PROVENANCE,
             _ns("time_ns", "when"),
             _text("engine", "engine, rank or replica"),
-            _text("kind", "load, unload, restart, out_of_memory, preemption, compile, abort"),
+            _text(
+                "kind",
+                "load, unload, restart, out_of_memory, preemption, compile, abort, crash, failed",
+            ),
             _ns("dur_ns", "how long it took"),
             _text("request_id", "request concerned"),
         ],
@@ -335,6 +365,11 @@ TABLES: dict[str, pa.Schema] = {
             _int("input_embedding_bytes", "input embedding, read one row a token", "bytes"),
             _tokens("kv_capacity_tokens", "tokens the KV pool holds"),
             _int("max_running", "admission limit", "requests"),
+            _tokens("max_context_tokens", "longest prompt with its answer"),
+            _tokens("max_step_tokens", "token budget of a step"),
+            _f("prefix_caching", pa.bool_(), "prompts are looked up in a prefix cache"),
+            _f("chunked_prefill", pa.bool_(), "long prompts are computed in parts"),
+            _text("weight_format", "quantisation, or the number type where there is none, as told"),
         ],
     ),
     "price": _table(

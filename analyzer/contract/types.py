@@ -283,6 +283,13 @@ class FileRead:
     last_ns: int | None = None
     bytes: int = 0
     why: str = ""
+    in_part: int = 0
+    """Of the records with a problem, those that gave a row all the same."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there was something in it, and each record of it is a problem."""
+        return self.records > 0 and self.problems == self.records and not self.rows
 
 
 @dataclass(frozen=True)

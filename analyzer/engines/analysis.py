@@ -1,15 +1,19 @@
 """Analyses as files: one SELECT with a typed header; the file's place is its name.
 
 ``analyses/latency/segment.sql`` is the table ``latency_segment``. The header's comments are its
-documentation, its column contract, and the captions people read.
+documentation, its column contract, and the captions people read. Where the header names a Python
+module beside the file, the few rows of the SELECT pass through its function ``rows``.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
+from typing import Any, cast
 
 from analyzer.errors import AnalyzerError
 
@@ -47,6 +51,15 @@ class Analysis:
     params: tuple[Param, ...]
     returns: tuple[Column, ...]
     sql: str
+    python: str | None = None
+    """Module whose ``rows`` makes of the SELECT's rows those that are returned."""
+
+    def through(self) -> Callable[[list[dict[str, Any]]], Iterable[tuple[Any, ...]]]:
+        """That function: rows of the SELECT in, tuples in the order of ``returns`` out."""
+        if self.python is None:
+            raise AnalyzerError(f"analysis {self.name} is SQL alone")
+        function = import_module(self.python).rows
+        return cast("Callable[[list[dict[str, Any]]], Iterable[tuple[Any, ...]]]", function)
 
     def text(self, overrides: dict[str, str]) -> str:
         """The SELECT with its parameters filled in; an unknown one is a mistake of the file."""
@@ -81,7 +94,7 @@ def parse(name: str, text: str) -> Analysis:
     body = "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
     title, entries = [], []
     for line in header:
-        if match := re.match(r"^(grain|needs|param|returns):\s*(.*)$", line):
+        if match := re.match(r"^(grain|needs|param|python|returns):\s*(.*)$", line):
             entries.append((match[1], match[2]))
         elif not entries:
             title.append(line)
@@ -91,6 +104,7 @@ def parse(name: str, text: str) -> Analysis:
         raise AnalyzerError(f"analysis {name}: its header needs a title, one grain, one needs")
     returns = [_matched(name, _RETURNS, v) for k, v in entries if k == "returns"]
     params = [_matched(name, _PARAM, v) for k, v in entries if k == "param"]
+    module = next((v.partition(" ")[0] for k, v in entries if k == "python"), None)
     return Analysis(
         name,
         " ".join(title),
@@ -99,6 +113,7 @@ def parse(name: str, text: str) -> Analysis:
         tuple(Param(*match.groups()) for match in params),
         tuple(Column(*match.groups()) for match in returns),
         body.rstrip(";"),
+        f"analyzer.analyses.{name.partition('_')[0]}.{module}" if module else None,
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import duckdb
@@ -15,14 +18,21 @@ from analyzer.store.case import Case
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"^-?\d+(\.\d+)?$")
+_AT_ONCE = 500
+"""Rows of one INSERT."""
 
 
 class Engine:
     """One case, one set of filters; results are computed once and kept for the session."""
 
-    def __init__(self, case: Case, filters: Filters | None = None) -> None:
+    def __init__(
+        self, case: Case, filters: Filters | None = None, told: Mapping[str, Any] | None = None
+    ) -> None:
+        """``told``: what the user says of the deployment, which beats the case."""
         self._case = case
         self._filters = _filter_literals(filters or Filters())
+        said = json.dumps(dict(told), sort_keys=True) if told else None
+        self._filters["told"] = f"CAST({literal(said)} AS VARCHAR)"
         self._made: set[str] = set()
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
@@ -58,12 +68,35 @@ class Engine:
             raise AnalyzerError(f"analyses need each other: {' -> '.join([*path, name])}")
         for need in analysis.needs:
             self._make(need, (*path, name))
-        self._case.run(f"CREATE TEMPORARY TABLE {name} AS {self.text(analysis)}")
+        if analysis.python is None:
+            self._case.run(f"CREATE TEMPORARY TABLE {name} AS {self.text(analysis)}")
+        else:
+            self._pass_through(analysis)
         self._made.add(name)
+
+    def _pass_through(self, analysis: Analysis) -> None:
+        """Python on small results only: the rows are held in memory on their way."""
+        cursor = self._case.connection.execute(self.text(analysis))
+        names = [column[0] for column in cursor.description or ()]
+        told = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        columns = ", ".join(f"{one.name} {one.type}" for one in analysis.returns)
+        self._case.run(f"CREATE TEMPORARY TABLE {analysis.name} ({columns})")
+        slots = ", ".join("?" for _ in analysis.returns)
+        for batch in batched(analysis.through()(told), _AT_ONCE):
+            values = ", ".join([f"({slots})"] * len(batch))
+            flat = [value for row in batch for value in row]
+            self._case.run(f"INSERT INTO {analysis.name} VALUES {values}", flat)
 
     def text(self, analysis: Analysis) -> str:
         """The SQL of an analysis as it is run here, filters filled in."""
         return analysis.text(self._filters)
+
+
+def batched(rows: Iterable[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Lists of at most ``size`` rows."""
+    left = iter(rows)
+    while batch := list(islice(left, size)):
+        yield batch
 
 
 def _first_line(error: Exception) -> str:

@@ -9,12 +9,12 @@ from analyzer.bounds.ask import Ask, Setting, resolve
 from analyzer.bounds.calculate import (
     LINES,
     Bounds,
-    bounds,
     context_that_fits,
     levers,
     ridge_batch,
     sequences_that_fit,
 )
+from analyzer.bounds.calculate import bounds as lines_of
 from analyzer.bounds.capacity import weights_held_bytes
 from analyzer.bounds.hardware import gpu_names
 from analyzer.bounds.models import names as model_names
@@ -24,7 +24,7 @@ from analyzer.contract.outputs import OUTPUTS
 from analyzer.contract.types import Table
 from analyzer.errors import AnalyzerError
 
-__all__ = ["Ask", "answer", "names"]
+__all__ = ["bounds", "catalogued"]
 
 _KIND = "analyze.bounds"
 _MS = 1e6
@@ -32,11 +32,15 @@ _UTILISATION = 0.6
 """Share of the peak that the textbook's prefill reaches."""
 
 
-def answer(ask: Ask, *, simple: bool = False) -> Table:
-    """One row of ``analyze.bounds``; ``simple`` uses the textbook's forms."""
+def bounds(*, simple: bool = False, **asked: Any) -> Table:  # noqa: ANN401 - the fields of Ask
+    """How fast a model can be on a part, without data: ``asked`` are fields of ``bounds.ask.Ask``.
+
+    One row of ``analyze.bounds``; ``simple`` uses the textbook's formulas.
+    """
+    ask = Ask(**asked)
     if simple:
         return Table(_KIND, (_in_order(_textbook(resolve(ask))),))
-    told = bounds(ask)
+    told = lines_of(ask)
     return Table(_KIND, (_in_order(_row(told)),), tuple(_missing(told)))
 
 
@@ -119,7 +123,7 @@ def _head(at: Setting) -> dict[str, Any]:
         "model": at.model.key,
         "gpu": at.part.key,
         "gpus": at.layout.devices,
-        "layout": _layout(at),
+        "layout": at.layout_name,
         "weights": at.precision.name,
         "kv_bits": 8 * at.precision.kv_bytes,
         "batch": at.ask.batch,
@@ -130,18 +134,6 @@ def _head(at: Setting) -> dict[str, Any]:
         "total_params": None if inline else at.shape.total_params,
         "read_params_decode": at.shape.read_params_decode,
     }
-
-
-def _layout(at: Setting) -> str | None:
-    layout = at.layout
-    if not layout.known:
-        return None
-    parts = [
-        ("tp", layout.attention_tensor),
-        ("pp", layout.pipeline),
-        ("dp", layout.attention_data),
-    ]
-    return " ".join(f"{name}{size}" for name, size in parts if size > 1) or "one device"
 
 
 def _sources(at: Setting) -> dict[str, Any]:
@@ -210,8 +202,8 @@ def _textbook(at: Setting) -> dict[str, Any]:
     )
 
 
-def names(kind: str) -> list[str]:
-    """What the catalogs know of a kind: ``models``, ``gpus`` or ``weights``."""
+def catalogued(kind: str) -> list[str]:
+    """Names that the catalogs know: of ``models``, ``gpus`` or ``weights`` (formats)."""
     if kind == "models":
         return model_names()
     return gpu_names() if kind == "gpus" else sorted(BITS)

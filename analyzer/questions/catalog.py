@@ -38,6 +38,7 @@ def formats(name: str | None) -> Table:
         "version": str(reader.version),
     }
     told = [{"field": k, "value": v} for k, v in facts.items() if v]
+    told += [{"field": name, "value": value} for name, value in reader.facts]
     told += [{"field": "example", "value": line} for line in reader.example.splitlines()]
     return Table("analyze.format", tuple(told))
 

@@ -32,6 +32,8 @@ class Fast:
     fields: Mapping[str, Kind]
     tables: Callable[[Shape, pl.DataFrame], Tables]
     sound: Callable[[Shape], pl.Expr]
+    known: frozenset[str] = frozenset()
+    """Every field there is, where a key that is none of them shall be told."""
 
     def shapes(self, one: One) -> Shapes:
         """The shapes of a file, none learned yet."""
@@ -50,16 +52,25 @@ class Fast:
         slow = {name: table_of(name, rows) for name, rows in told.items() if rows}
         return _rows_of(fast) == _rows_of(slow)
 
-    def read(self, block: Lines, shapes: Shapes) -> tuple[dict[str, list[pa.Table]], list[Strange]]:
-        """Rows of the alike lines, and the others."""
+    def read(
+        self, block: Lines, shapes: Shapes, keys: set[str] | None = None
+    ) -> tuple[dict[str, list[pa.Table]], list[Strange]]:
+        """Rows of the alike lines, whose ``keys`` are added, and the others."""
         found, strange = shapes.split(block)
         tables: dict[str, list[pa.Table]] = {}
         for shape, values in found:
+            if keys is not None:
+                keys |= outer(shape)
             numbered = values.with_columns(record=pl.col(INDEX).cast(pl.Int64) + block.first_record)
             for name, frame in self.tables(shape, numbered).items():
                 if frame.height:
                     tables.setdefault(name, []).append(contracted(name, frame))
         return tables, strange
+
+
+def outer(shape: Shape) -> set[str]:
+    """Keys of the object itself, without those of the objects in it."""
+    return {key.partition(".")[0] for key in shape.keys}
 
 
 def in_order(name: str, tables: Iterable[pa.Table]) -> pa.Table:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any, TypeVar
@@ -18,9 +18,10 @@ from analyzer.readers._fast_ahead import ahead
 from analyzer.readers._fast_lines import Fast, in_order
 from analyzer.readers._fast_shapes import Shapes, Strange
 from analyzer.readers._file import BOM, Head, InputFile, Lines
+from analyzer.readers._hints import Unused, no_time
 from analyzer.readers._reader import Claim, Options
 from analyzer.readers._rows import believed, columns_table, excerpt, tables_of
-from analyzer.readers._times import NO_TIME, time_to_ns
+from analyzer.readers._times import time_to_ns, zone_note
 
 _decode = msgspec.json.Decoder().decode
 _decode_exact = msgspec.json.Decoder(float_hook=Decimal).decode
@@ -36,6 +37,11 @@ class Sink:
     ignored: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     assumed: set[str] = field(default_factory=set)
+    zone: str | None = None
+    keys: set[str] = field(default_factory=set)
+    """Keys of all records, where somebody asks for them."""
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    """Columns -> the fields of the record that give them, where they are called otherwise."""
     columns: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     tables: dict[str, list[pa.Table]] = field(default_factory=dict)
 
@@ -48,16 +54,28 @@ class Sink:
 
     def add(self, table: str, record: int, **columns: Any) -> None:  # noqa: ANN401
         """One row; None is stored as NULL, and so is what cannot be, which is a problem."""
-        if strange := believed(columns):
+        if strange := believed(columns, self.spelled):
             self.problems.append(Problem(record, strange))
         self.rows.setdefault(table, []).append({"record": record, **columns})
 
     def time(self, record: int, name: str, value: object) -> int | None:
         """A time the record may leave out; a problem where it is given and is none."""
-        ns = time_to_ns(value)
+        ns = self._moment(value)
         if ns is None and value is not None:
-            self.problems.append(Problem(record, f"{name!r} {NO_TIME}"))
+            self.problems.append(Problem(record, f"{name!r} {no_time(value)}"))
         return ns
+
+    def needed_time(self, name: str, value: object) -> int:
+        """A time without which the record says nothing; else :class:`Bad`."""
+        ns = self._moment(value)
+        if ns is None:
+            raise Bad(f"{name!r} {no_time(value)}")
+        return ns
+
+    def _moment(self, value: object) -> int | None:
+        if note := zone_note(value, self.zone):
+            self.assumed.add(note)
+        return time_to_ns(value, self.zone)
 
     def batch(self, records: int, resume: Resume | None = None) -> Batch:
         """What the store gets; a record that is neither ignored nor a problem was used."""
@@ -127,15 +145,21 @@ def read_jsonl(
     offset, before = (resume.offset, resume.records) if resume else (0, 0)
     blocks = file.lines(offset=offset, records_before=before)
     if fast is None:
-        done: Iterator[_Read] = (_read_block(block, take) for block in blocks)
+        done: Iterator[_Read] = (_read_block(block, take, zone=options.zone) for block in blocks)
     else:
         shapes = fast.shapes(partial(_rows_of_line, take))
-        done = ahead(partial(_read_alike, take=take, fast=fast, shapes=shapes), blocks)
+        alike = partial(_read_alike, take=take, fast=fast, shapes=shapes, zone=options.zone)
+        done = ahead(alike, blocks)
+    unused = Unused(fast.known) if fast and fast.known else None
     for block, sink, tail in done:
         last = block.last_record
         # A last line without its newline is read again once the file has grown.
         resume = Resume(block.end, last) if tail is None else Resume(tail, last - 1, (last,))
+        if unused:
+            unused.take(sink.keys - unused.known)
         yield sink.batch(block.count, resume)
+    if unused and (notes := unused.notes()):
+        yield Batch(assumed=notes, resume=resume)
 
 
 _Read = tuple[Lines, Sink, int | None]
@@ -143,12 +167,17 @@ _Read = tuple[Lines, Sink, int | None]
 
 
 def _read_alike(
-    block: Lines, take: Callable[[dict[str, Any], int, Sink], None], fast: Fast, shapes: Shapes
-) -> _Read:
-    tables, strange = fast.read(block, shapes)
-    read = _read_block(block, take, strange, exact=True) if strange else (block, Sink(), None)
+    block: Lines, take: Callable[[dict[str, Any], int, Sink], None], fast: Fast, shapes: Shapes,
+    zone: str | None,
+) -> _Read:  # fmt: skip
+    keys: set[str] = set()
+    tables, strange = fast.read(block, shapes, keys)
+    read: _Read = (block, Sink(), None)
+    if strange:
+        read = _read_block(block, take, strange, exact=True, zone=zone)
     # Put in order here, where other threads store and read meanwhile.
     sink = read[1]
+    sink.keys |= keys
     for name, rows in tables_of(**sink.rows).items():
         tables.setdefault(name, []).append(rows)
     sink.rows, sink.tables = {}, {name: [in_order(name, some)] for name, some in tables.items()}
@@ -168,16 +197,21 @@ def _read_block(
     some: Sequence[Strange] | None = None,
     *,
     exact: bool = False,
+    zone: str | None = None,
 ) -> _Read:
-    sink = Sink()
+    sink = Sink(zone=zone)
     tail: int | None = None
     for index, line in enumerate(block.lines) if some is None else some:
         text, record = line.strip(), block.first_record + index
+        told = len(sink.problems)
         try:
             if not text:
                 sink.ignored["blank line"] += 1
                 continue
-            take(object_of(text, exact=exact), record, sink)
+            value = object_of(text, exact=exact)
+            if exact:
+                sink.keys.update(value)
+            take(value, record, sink)
             tail = block.offset if block.unterminated else None
         except Skip as skip:
             sink.ignored[str(skip)] += 1
@@ -186,6 +220,12 @@ def _read_block(
             tail = block.offset if cut else None
             reason = f"cut off: the file ends inside it ({bad})" if cut else str(bad)
             sink.problems.append(Problem(record, reason, excerpt(text), block.starts[index]))
+        for at in range(told, len(sink.problems)):
+            one = sink.problems[at]
+            if not one.excerpt:  # only here the line itself is known
+                sink.problems[at] = replace(
+                    one, excerpt=excerpt(text), byte_offset=block.starts[index]
+                )
     return block, sink, tail
 
 

@@ -5,19 +5,22 @@ The mappings that ship lie in ``_mappings/``; a file there is one, there is noth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 import pyarrow as pa
 
-from analyzer.contract.native import MappedColumn
+from analyzer.contract.native import MappedColumn, Unit
 from analyzer.contract.native import Mapping as MappingFile
 from analyzer.contract.tables import TABLES, VANTAGES
 from analyzer.errors import AnalyzerError
@@ -25,6 +28,7 @@ from analyzer.readers._file import BOM
 from analyzer.readers._times import time_to_ns
 
 UNIT_NS = MappingProxyType({"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1})
+UNITS = get_args(Unit)
 NULLS = ("", "null", "none", "nan", "n/a", "na", "\\n")
 """Texts that mean not told, in small letters."""
 DERIVED = MappingProxyType(
@@ -32,12 +36,24 @@ DERIVED = MappingProxyType(
 )
 """Times a mapping may name -> the duration they give together with start_ns."""
 _MOST_BYTES = 1024 * 1024
+_WHEN = datetime(2026, 9, 17, 14, 35)  # noqa: DTZ001 - a time that formats are tried on
 _OWN = {"source_id", "record", "clock", "timing", "usage_convention"}
 _LISTS, _CHECKED = "prefix_hashes", "total_tokens"
 _FIELDS = {field.name: field for field in TABLES["request"] if field.name not in _OWN}
 _ALLOWED = (*_FIELDS, *DERIVED, _LISTS, _CHECKED)
 _INPUTS = {name for name in _FIELDS if name.startswith(("cache_read_", "cache_write_"))}
-_HINT = "analyze schema request lists our columns; analyze formats mapping shows an example"
+_HINT = "analyze formats mapping lists units and columns, and shows an example"
+_DURATION_UNITS = ", ".join(UNIT_NS)
+FACTS = (
+    ("units of durations", _DURATION_UNITS),
+    (
+        "units of times",
+        f"{', '.join(one for one in UNITS if one not in UNIT_NS)}; {_DURATION_UNITS} from an "
+        "origin of their own; or no unit but a format: '%d.%m.%Y %H:%M:%S'",
+    ),
+    ("columns to map to", ", ".join(_ALLOWED)),
+)
+"""What a mapping may name, for whoever writes one."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +67,8 @@ class Target:
     unit: str = ""
     origin_ns: int | None = None
     optional: bool = False
+    format: str = ""
+    """How a time is written, where it is neither RFC 3339 nor a number."""
 
     @property
     def relative(self) -> bool:
@@ -122,7 +140,7 @@ def plan_of(name: str, data: bytes) -> Plan:
     try:
         file = msgspec.toml.decode(data.removeprefix(BOM), type=MappingFile)
     except msgspec.ValidationError as error:
-        raise AnalyzerError(f"{name} is no mapping: {_explained(error)}", _HINT) from None
+        raise AnalyzerError(f"{name} is no mapping: {_explained(error, data)}", _HINT) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise AnalyzerError(f"{name} is not valid TOML: {error}", _HINT) from None
     try:
@@ -133,17 +151,34 @@ def plan_of(name: str, data: bytes) -> Plan:
     return Plan(name, file, targets)
 
 
-def _explained(error: msgspec.ValidationError) -> str:
+def _explained(error: msgspec.ValidationError, data: bytes) -> str:
     text = str(error)
+    if "$.columns" in text:
+        text = _in_column(data) or text
     near = ""
     if "unknown field" in text:
         known = [*MappingFile.__struct_fields__, *MappedColumn.__struct_fields__]
         near = _near(text.split("`")[1], known)
     if near:
         return f"{text}; near it: {near}"
-    if "$.columns" in text:
+    if "$.columns" in str(error) and ".unit" not in str(error):
         return f"{text}; a column name that holds a dot or a space stands in quotes"
     return text
+
+
+def _in_column(data: bytes) -> str:
+    """The same of the column it is about, which the error does not name."""
+    columns: Any = msgspec.toml.decode(data.removeprefix(BOM)).get("columns")
+    for theirs, spec in columns.items() if isinstance(columns, dict) else ():
+        unit = spec.get("unit") if isinstance(spec, dict) else None
+        if unit is not None and unit not in UNITS:
+            told = f"unit {unit!r}" if isinstance(unit, str) else "its unit"
+            return f"column {theirs!r}: {told} is none of {', '.join(UNITS)}"
+        try:
+            msgspec.convert(spec, str | MappedColumn)
+        except msgspec.ValidationError as error:
+            return f"column {theirs!r}: {error}"
+    return ""
 
 
 def _near(name: str, names: Iterable[str]) -> str:
@@ -171,12 +206,15 @@ def _target(theirs: str, spec: str | MappedColumn) -> Target:
         )
     kind = _kind(told.to)
     unit = told.unit or ""
+    if told.format is not None:
+        return Target(theirs, told.to, *_formatted(theirs, told, kind), told.optional, told.format)
     if kind == "duration" and unit not in UNIT_NS:
         raise ValueError(f"column {theirs!r} goes to {told.to}: its unit must be s, ms, us or ns")
     if kind == "time" and not unit:
         raise ValueError(
             f"column {theirs!r} goes to {told.to}: its unit must be rfc3339, epoch_s, epoch_ms, "
-            "epoch_us or epoch_ns; or s, ms, us or ns where it counts from an origin of its own"
+            "epoch_us or epoch_ns; or s, ms, us or ns where it counts from an origin of its own; "
+            "or give a format such as '%d.%m.%Y %H:%M:%S'"
         )
     if kind not in ("duration", "time") and unit:
         raise ValueError(f"column {theirs!r} goes to {told.to}, which has no unit to choose")
@@ -188,6 +226,25 @@ def _target(theirs: str, spec: str | MappedColumn) -> Target:
                 f"column {theirs!r}: an origin is an RFC 3339 time from which s, ms, us or ns count"
             )
     return Target(theirs, told.to, kind, unit, origin, told.optional)
+
+
+def _formatted(theirs: str, told: MappedColumn, kind: str) -> tuple[str, str, None]:
+    """Kind, unit and origin of a time that is written in a way of its own."""
+    if kind != "time" or told.unit is not None or told.origin is not None:
+        raise ValueError(f"column {theirs!r}: a format is for times, and takes the place of a unit")
+    form = told.format or ""
+    try:
+        written = _WHEN.strftime(form)
+        again = datetime.strptime(written, form)  # noqa: DTZ007 - only compared
+    except (ValueError, re.error):
+        again = None
+    if "%Z" in form or again is None or again.replace(tzinfo=None) != _WHEN:
+        raise ValueError(
+            f"column {theirs!r}: {form!r} is no format that gives date, hour and minute; "
+            "17.09.2026 14:00:05 is '%d.%m.%Y %H:%M:%S', and names of zones (%Z) are not read: "
+            'zone = "Europe/Berlin" gives one'
+        )
+    return kind, "", None
 
 
 def _kind(ours: str) -> str:

@@ -6,9 +6,12 @@ told) and a mask of the cells that tell something which cannot be.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -24,6 +27,7 @@ NESTED = "\0nested"
 NS = 1_000_000_000
 MOST_LABEL_CHARS = 200
 _INT64 = 2**63
+_OTHER = "; if it is written otherwise: format = '%d.%m.%Y %H:%M:%S' in place of its unit"
 _NUMBER = r"^\+?([0-9]{1,18})(?:\.([0-9]*))?$"
 _STAMP = (
     r"^([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-5][0-9])(?:[.,]([0-9]+))?"
@@ -71,15 +75,18 @@ def reason(target: Target) -> str:
     }
     if target.ours == "vantage":
         return f"{target.theirs!r} is none of {', '.join(VANTAGES)}"
+    if target.format:
+        return f"{target.theirs!r} is no time written as {target.format!r}, from 1990 to 2199"
     if target.kind == "time":
         unit = "RFC 3339 time" if target.unit == "rfc3339" else f"time in {target.unit}"
         span = "at all" if target.relative else "from 1990 to 2199"
-        return f"{target.theirs!r} is no {unit} {span}"
+        other = _OTHER if target.unit == "rfc3339" else ""
+        return f"{target.theirs!r} is no {unit} {span}{other}"
     return f"{target.theirs!r} is {what[target.kind]}"
 
 
 def _with_points(cells: pl.Series, target: Target) -> pl.Series:
-    if cells.dtype != pl.String or target.unit == "rfc3339":
+    if cells.dtype != pl.String or target.unit == "rfc3339" or target.format:
         return cells
     return cells.str.replace(",", ".", literal=True)
 
@@ -130,6 +137,8 @@ def _exact(text: str, unit: int) -> int | None:
 
 
 def _times(cells: pl.Series, target: Target, zone: str) -> Converted:
+    if target.format:
+        return _within(cells, _written(cells, target.format, zone), TIMES)
     if target.unit == "rfc3339":
         return _within(cells, _stamps(cells, zone), TIMES)
     values = scaled(cells, UNIT_NS[target.unit.removeprefix("epoch_")])
@@ -161,6 +170,30 @@ def _stamps(cells: pl.Series, zone: str) -> pl.Series:
     fraction = parts.field("3").fill_null("").str.slice(0, 9).str.pad_end(9, "0").cast(pl.Int64)
     second = second.set(~second.is_between(0, _INT64 // NS - 2).fill_null(value=False), None)
     return _by_one(cells, second * NS + fraction, lambda text: _stamp(text, zone))
+
+
+def _written(cells: pl.Series, form: str, zone: str) -> pl.Series:
+    """Times in a form of their own as nanoseconds since the epoch."""
+    if cells.dtype != pl.String:
+        cells = cells.cast(pl.String)
+    # Python's %f is a fraction, that of Polars a whole number. What it does not read, Python does.
+    plain = form.replace(".%f", "%.f")
+    values = pl.Series([None] * len(cells), dtype=pl.Int64)
+    if not re.search(r"%(?!\.f|[dmYHMS])", plain):
+        local = cells.str.to_datetime(plain, strict=False, time_unit="ns")
+        there = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+        values = there.dt.epoch("ns")
+    return _by_one(cells, values, lambda text: _as_written(text, form, zone))
+
+
+def _as_written(text: str, form: str, zone: str) -> int | None:
+    try:
+        told = datetime.strptime(text, form)  # noqa: DTZ007 - its zone comes next
+        there = told if told.tzinfo else told.replace(tzinfo=ZoneInfo(zone))
+        since = there - datetime(1970, 1, 1, tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+    return (since.days * 86_400 + since.seconds) * NS + since.microseconds * 1_000
 
 
 def _minutes(offset: pl.Series) -> pl.Series:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,8 @@ class Shape:
     """csv, jsonl or parquet."""
     names: tuple[str, ...]
     delimiter: str = ","
+    alike: bool = True
+    """The second line has as many cells as the first, as in any table."""
 
 
 def shape_of(head: Head, plan: Plan | None = None) -> Shape | None:
@@ -44,8 +46,14 @@ def shape_of(head: Head, plan: Plan | None = None) -> Shape | None:
     given = plan.file.delimiter if plan else None
     if plan and plan.file.header is not None:
         return Shape("csv", tuple(plan.file.header), given or _usual(lines[0]))
-    shapes = [Shape("csv", cells_of(lines[0], d), d) for d in given or DELIMITERS]
+    shapes = [_csv(lines, delimiter) for delimiter in given or DELIMITERS]
     return max(shapes, key=lambda one: (len(wanted & set(one.names)), len(one.names)))
+
+
+def _csv(lines: Sequence[bytes], delimiter: str) -> Shape:
+    names = cells_of(lines[0], delimiter)
+    alike = len(lines) < 2 or len(cells_of(lines[1], delimiter)) == len(names)
+    return Shape("csv", names, delimiter, alike)
 
 
 def cells_of(line: bytes, delimiter: str, *, strict: bool = False) -> tuple[str, ...]:
@@ -111,14 +119,23 @@ def closest(shape: Shape | None) -> tuple[float, str]:
     if shared >= 0.5:
         strange = sorted(names - set(best.theirs)) + sorted(set(best.needed) - names)
         differing = ", ".join(repr(name[:40]) for name in strange[:_SHOWN])
-        return 0.6 * shared, (
+        return 0.5 + 0.1 * shared, (
             f"its columns differ from {best.name} by {differing}: --mapping FILE tells how to read "
             "them"
         )
     if shape.kind == "jsonl":
-        return 0.05, "JSON Lines of no known kind: --mapping FILE tells what their keys mean"
-    if len(shape.names) < 3:
+        return 0.5, (
+            "JSON Lines of no known kind: where each is a request, --mapping FILE tells what their "
+            "keys mean"
+        )
+    if len(shape.names) < 3 or not shape.alike:
         return 0, "no table: neither CSV, JSON Lines nor Parquet"
     if sum(bool(_NUMBER.fullmatch(name)) for name in shape.names) * 2 >= len(shape.names):
-        return 0.1, "a CSV without a header line: a mapping FILE with header = [...] names them"
-    return 0.2, f"a CSV of {len(shape.names)} columns: --mapping FILE tells what they mean"
+        return 0.5, (
+            "a CSV without a header line: where its rows are requests, a mapping FILE with "
+            "header = [...] names its columns"
+        )
+    return 0.5, (
+        f"a CSV of {len(shape.names)} columns: where its rows are requests, --mapping FILE tells "
+        "what they mean"
+    )

@@ -39,8 +39,12 @@ class OpenRequest:
     def row(self, *, trust_last_chunk: bool) -> dict[str, Any]:
         """The request row. Without the send its start, and so TTFT and e2e, are unknown."""
         first, last = self.first_token_ns, self.last_token_ns
-        # e2e ends at the last chunk; without any chunk, at the end event.
-        end = last if last is not None else self.end_ns
+        # e2e ends at the last chunk. Who logs the first one only, or none, tells the end by "done".
+        end = last
+        whole = self.facts.get("streamed") is False  # its one chunk is the answer
+        lone = self.chunks == 1 and not whole and "error" not in self.facts
+        if self.end_ns is not None and (last is None or lone):
+            end = max(self.end_ns, last or 0)
         if self.end_ns is None and not trust_last_chunk:
             end = None
         streamed = self.facts.get("streamed")

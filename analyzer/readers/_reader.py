@@ -61,6 +61,8 @@ class Reader:
     enable: str = ""
     checked_against: str = ""
     example: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    """What else somebody needs to know to use it, each under its name."""
     undated: bool = False
     version: int = 1
     name: str = field(default="", compare=False)

@@ -50,8 +50,11 @@ def columns_table(name: str, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
     return pa.table(arrays)
 
 
-def believed(row: MutableMapping[str, Any]) -> str:
-    """Empties the columns that tell what cannot be, and says which; makes text storable."""
+def believed(row: MutableMapping[str, Any], spelled: Mapping[str, str] | None = None) -> str:
+    """Empties the columns that tell what cannot be, and says which; makes text storable.
+
+    ``spelled``: what a column is called in the log.
+    """
     strange = []
     wall = row.get("clock", "wall") == "wall"
     for name, value in row.items():
@@ -66,7 +69,8 @@ def believed(row: MutableMapping[str, Any]) -> str:
             strange.append(name)
     for name in strange:
         row[name] = None
-    return f"{', '.join(strange)}: beyond any request, not read" if strange else ""
+    names = [(spelled or {}).get(name, name) for name in strange]
+    return f"{', '.join(names)}: beyond any request, not read" if strange else ""
 
 
 @cache

@@ -11,13 +11,16 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from analyzer.contract import native
 from analyzer.contract.tables import CHUNK_KINDS
 from analyzer.contract.types import Problem
 from analyzer.readers._fast_kinds import MOMENT, NAME, SMALL, WORD
+from analyzer.readers._fast_lines import outer
 from analyzer.readers._fast_shapes import INDEX, LINE, Shape, Shapes, Strange
 from analyzer.readers._file import Lines
+from analyzer.readers._hints import no_time
 from analyzer.readers._rows import COUNTS, excerpt, int_or_none, text_or_none
-from analyzer.readers._times import NO_TIME, time_to_ns
+from analyzer.readers._times import time_to_ns, zone_note
 
 EVENTS = ("send", "headers", "chunk", "emit", "done", "error", "tick")
 MANY = ("chunk", "emit", "tick")
@@ -34,6 +37,16 @@ COLUMNS = {
     "index": pl.Int64,
     "client": pl.String,
 }
+KNOWN = frozenset(
+    name
+    for event in (
+        native.Send, native.Headers, native.Chunk, native.Emit, native.Done, native.Error,
+        native.Tick,
+    )
+    for name in ("event", *event.__struct_fields__)
+)  # fmt: skip
+KNOWN_OF_MANY = frozenset(COLUMNS) | {"ts", *native.Send.__struct_fields__}
+"""What is told of the request is harmless on a chunk; a usage there would be missed."""
 # One chunk is far shorter than what is counted elsewhere, so that a block's sum fits int64.
 _BOUNDS: dict[str, Container[int]] = {
     "chars": range(2**32), "tokens": range(2**32), "attempt": COUNTS, "index": COUNTS,
@@ -56,6 +69,9 @@ class Parsed:
     objects: dict[int, dict[str, Any]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     blank: int = 0
+    assumed: set[str] = field(default_factory=set)
+    unknown: set[str] = field(default_factory=set)
+    """Keys that are no field of their event."""
 
     def problem(self, record: int, reason: str, block: Lines) -> None:
         """A line that cannot be read."""
@@ -79,13 +95,15 @@ def _trusted(shape: Shape, line: str) -> bool:
     return isinstance(row, tuple) and {"record": 0, **row[0]} == told.row(0, named=True)
 
 
-def parse_lines(block: Lines, known: Shapes) -> Parsed:
+def parse_lines(block: Lines, known: Shapes, zone: str | None = None) -> Parsed:
     """Columns of all good lines; a bad line costs itself, never its block."""
     parsed = Parsed(pl.DataFrame(schema=COLUMNS))
     found, strange = known.split(block)
     frames = [_events(shape, values, block.first_record) for shape, values in found]
+    for shape, _ in found:
+        parsed.unknown |= outer(shape) - KNOWN_OF_MANY
     if strange:
-        frames.append(_one_by_one(strange, block, parsed))
+        frames.append(_one_by_one(strange, block, parsed, zone))
     if frames:
         parsed.events = pl.concat(frames)
     if len(frames) > 1:
@@ -101,20 +119,27 @@ def _events(shape: Shape, values: pl.DataFrame, first_record: int) -> pl.DataFra
     return values.select(record=record, ts_ns=pl.col("ts"), **told).select(list(COLUMNS))
 
 
-def _one_by_one(lines: Sequence[Strange], block: Lines, parsed: Parsed) -> pl.DataFrame:
+def _one_by_one(
+    lines: Sequence[Strange], block: Lines, parsed: Parsed, zone: str | None
+) -> pl.DataFrame:
     rows = []
     for index, line in lines:
         record = block.first_record + index
         if not line.strip():
             parsed.blank += 1
             continue
-        row = _row(line)
+        row = _row(line, zone)
         if isinstance(row, str):
             parsed.problem(record, row, block)
             continue
         told, value = row
+        if note := zone_note(value.get("ts"), zone):
+            parsed.assumed.add(note)
         rows.append({"record": record, **told})
-        if told["event"] not in MANY:
+        if told["event"] in MANY:
+            parsed.unknown |= value.keys() - KNOWN_OF_MANY
+        else:
+            parsed.unknown |= value.keys() - KNOWN
             parsed.objects[record] = value
     return pl.DataFrame(rows, schema=COLUMNS)
 
@@ -134,7 +159,7 @@ def _object(line: bytes) -> dict[str, Any] | str:
     return value if isinstance(value, dict) else "a JSON value, but no object"
 
 
-def _row(line: bytes) -> tuple[dict[str, Any], dict[str, Any]] | str:
+def _row(line: bytes, zone: str | None = None) -> tuple[dict[str, Any], dict[str, Any]] | str:
     """One event and the whole object that tells it, or what is wrong with it."""
     value = _object(line)
     if isinstance(value, str):
@@ -144,9 +169,9 @@ def _row(line: bytes) -> tuple[dict[str, Any], dict[str, Any]] | str:
         return f"'event' is none of {', '.join(EVENTS)}"
     if request_id is None and event != "tick":
         return f"a {event} event without 'request_id'"
-    ts_ns = time_to_ns(value.get("ts"))
+    ts_ns = time_to_ns(value.get("ts"), zone)
     if ts_ns is None:
-        return f"'ts' {NO_TIME}"
+        return f"'ts' {no_time(value.get('ts'))}"
     kind = value.get("kind") if event == "chunk" else None
     if kind is not None and kind not in CHUNK_KINDS:
         return f"'kind' is none of {', '.join(CHUNK_KINDS)}"

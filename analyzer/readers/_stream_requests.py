@@ -36,7 +36,8 @@ def _parts(key: Key) -> tuple[str, str]:
 class OpenRequests:
     """All requests under way, by key."""
 
-    def __init__(self) -> None:
+    def __init__(self, zone: str | None = None) -> None:
+        self._zone = zone
         self._open: dict[Key, OpenRequest] = {}
         self._sends: dict[str, int] = {}
         self._attempts: dict[str, int] = {}
@@ -54,9 +55,9 @@ class OpenRequests:
     # -- over the end of the file ---------------------------------------------------------------
 
     @classmethod
-    def restore(cls, state: Any) -> OpenRequests:  # noqa: ANN401 - JSON
+    def restore(cls, state: Any, zone: str | None = None) -> OpenRequests:  # noqa: ANN401 - JSON
         """Continue with the requests that were open where the file ended last time."""
-        requests = cls()
+        requests = cls(zone)
         if state:
             requests._open = {Key(key): OpenRequest(**one) for key, one in state["open"].items()}
             requests._past = {Key(key): None for key in state.get("past", ())}
@@ -252,7 +253,7 @@ class OpenRequests:
             if isinstance(value.get(theirs), bool):
                 facts[ours] = value[theirs]
         facts["max_output_tokens"] = int_or_none(value.get("max_tokens"))
-        scheduled = time_to_ns(value.get("scheduled_at"))
+        scheduled = time_to_ns(value.get("scheduled_at"), self._zone)
         if scheduled is None and value.get("scheduled_at") is not None:
             self._problems.append(Problem(record, f"'scheduled_at' {NO_TIME}"))
         if scheduled is not None and scheduled <= one.start_ns:

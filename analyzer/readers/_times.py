@@ -64,6 +64,18 @@ def _to_ns(value: float | str | Decimal | None, unit_ns: int) -> int | None:
     return int(exact.to_integral_value()) if abs(exact) < _INT64 - 1 else _INT64
 
 
+def zone_note(value: object, zone: str | None) -> str | None:
+    """What is assumed of a date and time that names no offset; None where nothing is."""
+    if not isinstance(value, str):
+        return None
+    match = _RFC3339.fullmatch(value.strip())
+    if match is None or match[8] is not None:
+        return None
+    return f"its times name no zone: {zone or 'UTC'} was taken" + (
+        "" if zone else ", for want of a better (--zone)"
+    )
+
+
 def time_to_ns(value: object, zone: str | None = None) -> int | None:
     """RFC 3339 text or Unix seconds to nanoseconds; a text without an offset is in ``zone``.
 

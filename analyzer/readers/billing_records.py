@@ -15,9 +15,9 @@ from analyzer.readers._fast_shapes import Shape
 from analyzer.readers._fast_usage import FIELDS as USAGE
 from analyzer.readers._fast_usage import buckets, plain
 from analyzer.readers._file import Head, InputFile
-from analyzer.readers._jsonl import Bad, Sink, converted, floats, keys_claim, read_jsonl, usd
+from analyzer.readers._jsonl import Sink, converted, floats, keys_claim, read_jsonl, usd
 from analyzer.readers._reader import Claim, Options, Reader
-from analyzer.readers._times import DURATIONS, NO_TIME, time_to_ns
+from analyzer.readers._times import DURATIONS
 from analyzer.readers._usage import token_buckets
 
 _SAME = (
@@ -32,9 +32,7 @@ def probe(head: Head) -> Claim:
 
 def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
     one = converted(floats(value), BillingRecord)
-    start = time_to_ns(value.get("accepted_at"))
-    if start is None:
-        raise Bad(f"'accepted_at' {NO_TIME}")
+    start = sink.needed_time("accepted_at", value.get("accepted_at"))
     end, cost = (
         sink.time(record, "finished_at", value.get("finished_at")),
         usd(value.get("cost_usd")),
@@ -82,7 +80,7 @@ _FIELDS = (
     | {"cost_usd": USD}
     | dict(USAGE)
 )
-_FAST = Fast(_FIELDS, _tables, _sound)
+_FAST = Fast(_FIELDS, _tables, _sound, frozenset(BillingRecord.__struct_fields__))
 
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from analyzer.contract.types import Batch, Problem, Resume
 from analyzer.readers import _mapping_cells as cells
 from analyzer.readers._file import Head, InputFile
-from analyzer.readers._mapping import DERIVED, Plan, Target
+from analyzer.readers._mapping import DERIVED, FACTS, Plan, Target
 from analyzer.readers._mapping_head import closest, misfit, recognised, shape_of
 from analyzer.readers._mapping_parquet import parquet_chunks
 from analyzer.readers._mapping_rows import Chunk, text_chunks
@@ -148,10 +148,11 @@ class _Table:
                 [None if one is None else cells.NESTED for one in column], dtype=pl.String
             )
         column = cells.trimmed(column, self._plan)
-        if target.unit == "rfc3339" and column.dtype == pl.String and not self._plan.file.zone:
-            zoned = column.str.contains(_ZONED)
-            if (~zoned).any():
-                self._assumed.add(self._no_zone)
+        unzoned = target.format and "%z" not in target.format
+        if target.unit == "rfc3339" and column.dtype == pl.String:
+            unzoned = (~column.str.contains(_ZONED)).any()
+        if unzoned and not self._plan.file.zone:
+            self._assumed.add(self._no_zone)
         return cells.convert(column, target, self._plan, self._zone)
 
     def _durations(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -308,6 +309,7 @@ tags = ["tenant"]  # kept as labels
 started = { to = "start_ns", unit = "epoch_ms" }
 "usage.prompt" = "input_fresh_tokens"
 latency = { to = "e2e_ns", unit = "s", optional = true }
+# Received = { to = "start_ns", format = "%d.%m.%Y %H:%M:%S" }  # with zone = "Europe/Berlin"
 [constants]
 vantage = "gateway"  # or client, provider, engine
 model = "orion-8b"
@@ -326,4 +328,5 @@ READER = Reader(
     checked_against="the Azure code trace of 2023, Mooncake's conversation trace, the Splitwise "
     "traces of Vidur; BurstGPT and Azure's other traces after their descriptions",
     example=_EXAMPLE,
+    facts=FACTS,
 )

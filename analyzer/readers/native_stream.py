@@ -15,10 +15,11 @@ import polars as pl
 from analyzer.contract.types import Batch, Problem, Resume
 from analyzer.readers._fast_ahead import ahead
 from analyzer.readers._file import Head, InputFile, Lines
+from analyzer.readers._hints import Unused
 from analyzer.readers._jsonl import objects
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import tables_of
-from analyzer.readers._stream_lines import EVENTS, Parsed, parse_lines, shapes
+from analyzer.readers._stream_lines import EVENTS, KNOWN, Parsed, parse_lines, shapes
 from analyzer.readers._stream_requests import OpenRequests
 
 _NEEDED = {"ts", "event"}
@@ -38,13 +39,17 @@ def probe(head: Head) -> Claim:
 def read(file: InputFile, options: Options) -> Iterator[Batch]:
     """Chunk rows as they come; a request row when it is done, or at the end of the file."""
     resume = options.resume
-    requests = OpenRequests.restore(resume.state if resume else None)
+    requests = OpenRequests.restore(resume.state if resume else None, options.zone)
     offset, before = (resume.offset, resume.records) if resume else (0, 0)
     end, records = offset, before
     cut: tuple[int, ...] = ()
     blocks = file.lines(offset=offset, records_before=before)
     known = shapes()
-    for block, parsed in ahead(lambda block: (block, parse_lines(block, known)), blocks):
+    unused = Unused(KNOWN)
+    for block, parsed in ahead(
+        lambda block: (block, parse_lines(block, known, options.zone)), blocks
+    ):
+        unused.take(parsed.unknown)
         batch, good = _read_block(block, parsed, requests)
         yield batch
         if good:
@@ -56,7 +61,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
     state = requests.state()
     for rows in requests.finish():
         yield Batch(tables_of(request=rows))
-    yield Batch(resume=Resume(end, records, provisional, state))
+    yield Batch(resume=Resume(end, records, provisional, state), assumed=unused.notes())
 
 
 def _read_block(block: Lines, parsed: Parsed, requests: OpenRequests) -> tuple[Batch, bool]:
@@ -83,7 +88,8 @@ def _read_block(block: Lines, parsed: Parsed, requests: OpenRequests) -> tuple[B
     ignored = {reason: count for reason, count in counts.items() if count}
     bad = len({problem.record for problem in problems})
     used = block.count - bad - parsed.blank - late
-    return Batch(tables, block.count, used, ignored, tuple(problems)), good
+    assumed = tuple(sorted(parsed.assumed))
+    return Batch(tables, block.count, used, ignored, tuple(problems), assumed), good
 
 
 READER = Reader(

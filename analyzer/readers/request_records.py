@@ -32,6 +32,10 @@ _SAME = (
 )  # fmt: skip
 _STAMPS = ("started_at", "ended_at", "scheduled_at")
 _DURATIONS = ("queue", "load", "prefill", "decode", "ttft", "e2e")
+_SPELLED = {f"{name}_ns": f"'{name}_ms'" for name in _DURATIONS} | {
+    "hold_ns": "'started_at' less 'scheduled_at'", "start_ns": "'started_at'",
+    "max_output_tokens": "'max_tokens'", "retry_after_ns": "'retry_after_s'",
+}  # fmt: skip
 
 
 def probe(head: Head) -> Claim:
@@ -51,6 +55,7 @@ def probe(head: Head) -> Claim:
 
 def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
     one = converted(floats(value), RequestRecord)
+    sink.spelled = _SPELLED
     cost = usd(value.get("cost_usd"))
     start, end, scheduled = (sink.time(record, name, value.get(name)) for name in _STAMPS)
     row = {name: getattr(one, name) for name in _SAME}
@@ -132,7 +137,7 @@ _FIELDS = (
     | {"retry_after_s": SECONDS, "cost_usd": USD, "tags.*": TEXT}
     | dict(USAGE)
 )
-_FAST = Fast(_FIELDS, _tables, _sound)
+_FAST = Fast(_FIELDS, _tables, _sound, frozenset(RequestRecord.__struct_fields__))
 
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:

@@ -16,8 +16,8 @@ from analyzer.readers._times import DURATIONS, seconds_to_ns
 _COLUMNS = ("t", "prompt_throughput", "gen_throughput", "running", "waiting", "kv_cache_pct")
 _NO_KV = "a kv_cache_pct of exactly 0 while requests run means it was not recorded"
 _NO_DATE = (
-    "its times count from the start of the run: no sample of it has a date, so none is laid beside "
-    "the requests"
+    "its times count from the start of the run: no sample has a date; ingest the run's "
+    "requests.jsonl beside it"
 )
 
 

@@ -14,7 +14,17 @@ from analyzer.contract.types import (
     Status,
     Table,
 )
-from analyzer.report import case, document, lanes, latencies, outcomes, proof, request, words
+from analyzer.report import (
+    case,
+    document,
+    hardware,
+    lanes,
+    latencies,
+    outcomes,
+    proof,
+    request,
+    words,
+)
 from analyzer.report.blocks import Block, Grid, Heading, Items, Words
 from analyzer.report.values import NONE, percent, plural, quantity, safe_text, significant
 
@@ -306,6 +316,7 @@ def unmet(table: Table) -> str | None:
 
 
 _TABLES: dict[str, Callable[[Table], list[Block]]] = {
+    "analyze.bounds.observed": hardware.blocks,
     "analyze.compare": _comparison,
     "analyze.latency": latencies.latency,
     "analyze.timeline": lanes.lanes,

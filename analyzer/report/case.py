@@ -139,6 +139,14 @@ def ingested(value: IngestResult) -> list[Block]:
         if item.records and item.used == item.problems == 0:
             nothing = f"{item.path}: recognised, but none of its records carries what we use"
             out.append(Words(f"{nothing} (analyze formats {item.reader})"))
+        if item.nothing:
+            every = "its only record is" if item.records == 1 else "each of its records is"
+            out.append(
+                Words(
+                    f"{item.path}: nothing could be read, {every} a problem; mend what stands "
+                    f"below (analyze formats {item.reader}), then ingest it again"
+                )
+            )
     # A file that has grown tells its whole account; what is new in it stands in the list.
     new = sum(item.problems for item in read if item.outcome != "grown")
     out += _problems(value, max(new, len(value.problems))) + assumed(value.assumed)
@@ -150,11 +158,21 @@ def _problems(value: IngestResult, total: int) -> list[Block]:
     if not total:
         return []
     shown = value.problems[:_PROBLEMS_SHOWN]
-    out: list[Block] = [Heading(f"{plural(total, 'problem')}: records that could not be read")]
+    out: list[Block] = [Heading(f"{plural(total, 'problem')}: {_how_bad(value, total)}")]
     out += [grid_of(shown)] if shown else []
     if total > len(shown):
         out.append(Words("All of them: analyze sql 'SELECT * FROM problem'"))
     return out
+
+
+def _how_bad(value: IngestResult, total: int) -> str:
+    """Whether anything of those records is in the case."""
+    partly = sum(item.in_part for item in value.files)
+    if not partly:
+        return "records that could not be read"
+    if partly >= total:
+        return "records read in part; what is wrong in them is left out"
+    return f"records that could not be read, {count(partly)} of them read in part"
 
 
 def _summary(value: IngestResult, read: list[FileRead], known: list[FileRead], lost: int) -> str:
@@ -185,21 +203,21 @@ def _unread(files: list[FileRead]) -> list[Block]:
 
 
 def _files(items: list[FileRead]) -> Grid:
+    partly = any(item.in_part for item in items)
+    columns: list[tuple[str, Callable[[FileRead], str]]] = [
+        ("file", lambda item: cell("", item.path)),
+        ("reader", _reader),
+        ("records", lambda item: plural(item.records, item.record_unit)),
+        ("used", lambda item: count(item.used)),
+        *([("in part", lambda item: count(item.in_part))] if partly else []),
+        ("ignored", lambda item: count(item.ignored)),
+        ("not read" if partly else "problems", lambda item: count(item.problems - item.in_part)),
+    ]
     return Grid(
-        header=("file", "reader", "records", "used", "ignored", "problems"),
-        rows=tuple(
-            (
-                cell("", item.path),
-                _reader(item),
-                plural(item.records, item.record_unit),
-                count(item.used),
-                count(item.ignored),
-                count(item.problems),
-            )
-            for item in items
-        ),
-        right=(False, False, True, True, True, True),
-        keep=(False, True, True, True, True, True),
+        header=tuple(name for name, _ in columns),
+        rows=tuple(tuple(text(item) for _, text in columns) for item in items),
+        right=tuple(place > 1 for place in range(len(columns))),
+        keep=tuple(place > 0 for place in range(len(columns))),
     )
 
 

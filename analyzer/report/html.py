@@ -15,7 +15,14 @@ from markupsafe import Markup
 from analyzer.report import json, words
 from analyzer.report.blocks import grid
 from analyzer.report.cap import capped
-from analyzer.report.sections import incident, over_time, picture, raw_window, slowest
+from analyzer.report.sections import (
+    against_hardware,
+    incident,
+    over_time,
+    picture,
+    raw_window,
+    slowest,
+)
 from analyzer.report.values import (
     count,
     duration,
@@ -28,10 +35,13 @@ from analyzer.report.values import (
 )
 
 if TYPE_CHECKING:
-    from analyzer.contract.types import CannotSay, Clear, Finding, Findings, Report
+    from analyzer.contract.types import CannotSay, Clear, Finding, Findings, Missing, Report
 
 _LARGEST = 2_800_000
 """Characters of a page that still opens at once on a phone, and passes as an attachment."""
+
+_NEXT = 3
+"""Inputs named as the next step; the section of what could not be checked has all."""
 
 _QUANTITY = re.compile(r"(?<=\d) (?=(?:ns|us|ms|s|min|h|%)\b|%)")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")
@@ -63,9 +73,11 @@ def _page(report: Report, shown: Report) -> str:
             actions=[
                 item for item in findings if item["actions"] and item["value"].severity != "note"
             ],
+            unknown=_unknown(shown),
             timeline=over_time(shown, found),
             incident=incident(shown.incident),
             slowest=slowest(shown),
+            hardware=against_hardware(shown),
             segments=grid(shown.segments),
             unchecked=[_unchecked(item) for item in shown.findings.cannot_say],
             cleared=[_cleared(item) for item in shown.findings.clear],
@@ -171,6 +183,19 @@ def _finding(number: int, value: Finding, requests: int) -> dict[str, Any]:
         "done": done,
         "counts": _counts(value, requests),
     }
+
+
+def _unknown(report: Report) -> list[Missing]:
+    """What to record first where something stands out that no finding explains."""
+    if report.incident is None or any(one.severity != "note" for one in report.findings.found):
+        return []
+    lacking = dict.fromkeys(
+        miss
+        for item in report.findings.cannot_say
+        if item.rule.split(".")[0] in {"queue", "prefill", "network", "decode"}
+        for miss in item.missing
+    )
+    return list(lacking)[:_NEXT]
 
 
 def _size(value: Finding) -> list[tuple[str, str]]:

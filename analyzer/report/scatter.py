@@ -39,6 +39,8 @@ class Scatter:
     y: Axis
     series: tuple[tuple[str, str], ...]
     rows: tuple[dict[str, Any], ...]
+    joined: frozenset[int] = frozenset()
+    """Series drawn as lines."""
 
 
 def scatter(chart: Chart) -> Scatter | None:
@@ -57,11 +59,12 @@ def scatter(chart: Chart) -> Scatter | None:
         }
         for row in sorted(told, key=lambda row: names.index(_name(row)))
     )
-    # The one that was found is red; the others never are.
-    found = [name for name in names if name not in _REST]
+    # The one that was found is red, or the first line, a limit; the others never are.
+    found = chart.lines or [name for name in names if name not in _REST]
     colours = dict(zip(found, (_COLOURS[0], *_COLOURS[2:]), strict=False))
     series = tuple((name, colours.get(name, _COLOURS[1])) for name in names)
-    return Scatter(x, y, series, rows)
+    joined = frozenset(names.index(name) for name in chart.lines if name in names)
+    return Scatter(x, y, series, rows, joined)
 
 
 def _name(row: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from analyzer.report import words
+from analyzer.report import hardware, words
 from analyzer.report.blocks import Grid, grid_of
 from analyzer.report.charts import plot_of, points_svg, timeline_svg
 from analyzer.report.scatter import scatter, summary
@@ -25,7 +25,16 @@ from analyzer.report.values import (
 )
 
 if TYPE_CHECKING:
-    from analyzer.contract.types import Bar, Finding, Incident, Lane, Report, RequestView, Series
+    from analyzer.contract.types import (
+        Bar,
+        Chart,
+        Finding,
+        Incident,
+        Lane,
+        Report,
+        RequestView,
+        Series,
+    )
 
 _WIDE, _NARROW = 900, 356
 """Pixels of the two pictures; the page shows the one that keeps its letters readable."""
@@ -157,10 +166,14 @@ def _by_time(told: dict[Any, dict[str, Any]], groups: list[str], unit: str, *, t
 
 def picture(value: Finding) -> dict[str, Any] | None:
     """The requests of a finding as points, and the table that says the same."""
-    drawn = scatter(value.chart) if value.chart else None
-    if value.chart is None or drawn is None:
+    return _drawn(value.chart) if value.chart else None
+
+
+def _drawn(chart: Chart) -> dict[str, Any] | None:
+    drawn = scatter(chart)
+    if drawn is None:
         return None
-    chart, shown = value.chart, len(drawn.rows)
+    shown = sum(1 for row in drawn.rows if row["series"] not in drawn.joined)
     names = ", ".join(name for name, _ in drawn.series)
     return {
         "title": chart.title,
@@ -170,6 +183,33 @@ def picture(value: Finding) -> dict[str, Any] | None:
         "wide": Markup(points_svg(drawn, width=_WIDE - 40)),  # noqa: S704 - as the timeline
         "narrow": Markup(points_svg(drawn, width=_NARROW - 12)),  # noqa: S704
         "table": summary(chart),
+    }
+
+
+# --- against the hardware ------------------------------------------------------------------------
+
+
+def against_hardware(report: Report) -> dict[str, Any] | None:
+    """Observed time per output token against its three lines, by group, and drawn."""
+    if report.hardware is None:
+        return None
+    several = len(report.hardware.rows) > 1
+    return {
+        "groups": [
+            {
+                "name": hardware.name_of(row) if several else "",
+                "text": hardware.sentence(row),
+                "table": hardware.lines(row) if row["tpot_ms"] else None,
+                "facts": hardware.facts(row) if row["tpot_ms"] else [],
+                "assumed": row["assumed"],
+            }
+            for row in report.hardware.rows
+        ],
+        "charts": [
+            (drawn, chart.sql)
+            for chart in report.hardware_charts
+            if (drawn := _drawn(chart)) is not None
+        ],
     }
 
 

@@ -27,6 +27,9 @@ from analyzer.runbook._play import Play, all_plays
 ENOUGH = 0.9
 """Share of the requests in scope that must carry the inputs before "nothing there" means clear."""
 
+_NOTHING = Missing(
+    "requests it could look at", "the case holds none; analyze formats says which logs tell them"
+)
 _SLOT = re.compile(r"\{(\w+)\}")
 _ONE = "\0"
 """Stands behind a count of 1 while the rest of a sentence is filled in."""
@@ -53,7 +56,7 @@ def outcome_of(play: Play, engine: Engine, say: Say) -> Finding | Clear | Cannot
     title = play.front.title
     scope, lacking, coverage = coverage_of(play, engine)
     if not scope:
-        return CannotSay(play.rule, lacking or (Missing("requests", "ingest logs"),), 0.0, title)
+        return CannotSay(play.rule, lacking or (_NOTHING,), 0.0, title)
     touched = _touched(play.front.touched, engine)
     if touched.requests:
         return _finding(play, engine, say, touched, coverage)
@@ -135,10 +138,10 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
         value = float(engine.value(size.sql) or 0)
     if size.unit != "s" and value.is_integer():
         value = int(value)
-    is_time = size.unit == "s" and size.sql is None
+    is_time = size.time or (size.unit == "s" and size.sql is None)
     share = touched.excess / touched.total if is_time and touched.total else 0.0
     # A share of requests is no share of time, but weighs as one.
-    weight = value if size.unit == "ratio" else share
+    weight = value if size.unit == "ratio" and not size.time else share
     share, value = steady(min(1.0, max(0.0, share))), steady(value)
     evidence = tuple(
         Evidence(one.label, steady(engine.value(one.sql)), one.unit, one.sql)

@@ -22,12 +22,14 @@ Sql = Annotated[str, Meta(description="one SELECT over tables and analyses")]
 class MagnitudeOf(Struct, kw_only=True, forbid_unknown_fields=True):
     """The one size of the finding: mean of ``excess`` over the touched, times ``scale``.
 
-    ``sql`` states it otherwise, where the mean is not what people need.
+    ``sql`` states it otherwise, where the mean is not what people need; ``time`` says that
+    ``excess`` is time all the same, so that its share of all time can be told.
     """
 
     unit: str
     of: str
     scale: float = 1.0
+    time: bool = False
     sql: Sql | None = None
 
 

@@ -42,6 +42,7 @@ _SEALED = {"enable_external_access": "false", "lock_configuration": "true"}
 _TIMES = (
     ("request", "start_ns", "start_ns + coalesce(e2e_ns, 0)", "coalesce(clock, 'wall') = 'wall'"),
     ("engine_sample", "time_ns", "time_ns", "clock = 'wall'"),
+    ("engine_step", "time_ns", "time_ns", "clock = 'wall'"),
     ("engine_event", "time_ns", "time_ns", "TRUE"),
     ("client_tick", "time_ns", "time_ns", "TRUE"),
     ("gpu_sample", "time_ns", "time_ns", "TRUE"),
@@ -113,34 +114,6 @@ class Case:
             [f"%{YEAR_ASSUMED}%"],
         )
         return None if first is None else int((first + last) // 2)
-
-    def guessed_years(self) -> list[tuple[int, int]]:
-        """Source and first time of every log whose year nothing in the case supports yet."""
-        rows = self.run(
-            "SELECT source_id, first_ns FROM source WHERE first_ns IS NOT NULL AND source_id IN "
-            "(SELECT source_id FROM source_note WHERE note LIKE ?) ORDER BY source_id",
-            [f"%{YEAR_ASSUMED}%"],
-        )
-        return [(source_id, first_ns) for source_id, first_ns in rows]
-
-    def move_times(self, source_id: int, by_ns: int, note: str) -> None:
-        """Shift every time of a source: dated logs that came later show another year."""
-        self.run("BEGIN TRANSACTION")
-        for table in ("engine_sample", "engine_event"):
-            self.run(
-                f"UPDATE {table} SET time_ns = time_ns + ? WHERE source_id = ?", [by_ns, source_id]
-            )
-        # The reader's own memory of the year is in resume: a longer file is then read anew.
-        self.run(
-            "UPDATE source SET first_ns = first_ns + ?, last_ns = last_ns + ?, resume = NULL "
-            "WHERE source_id = ?",
-            [by_ns, by_ns, source_id],
-        )
-        self.run(
-            "UPDATE source_note SET note = ? WHERE source_id = ? AND note LIKE ?",
-            [note, source_id, f"%{YEAR_ASSUMED}%"],
-        )
-        self.run("COMMIT")
 
     def span_of(self, source_id: int) -> tuple[int | None, int | None]:
         """First and last time a source tells."""

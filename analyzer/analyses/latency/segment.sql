@@ -108,13 +108,22 @@ judged AS (
     END AS contradiction
   FROM weighed
 ),
+believed AS (
+  SELECT
+    *,
+    -- A first token after the end is no first token, whatever else it is.
+    CASE WHEN contradiction IS NULL OR contradiction NOT IN
+      ('a duration is negative', 'the first token comes after the end') THEN ttft_ns
+    END AS true_ttft_ns
+  FROM judged
+),
 shrunk AS (
   SELECT
     *,
     CASE WHEN contradiction IS NULL THEN greatest(over_ttft_ns, 0) ELSE 0 END AS cut_first_ns,
     CASE WHEN contradiction IS NULL
       THEN greatest(over_ns - greatest(over_ttft_ns, 0), 0) ELSE 0 END AS cut_rest_ns
-  FROM judged
+  FROM believed
 ),
 cut_decode AS (
   SELECT
@@ -136,7 +145,7 @@ parts AS (
 SELECT
   request_key,
   e2e_ns,
-  ttft_ns,
+  true_ttft_ns AS ttft_ns,
   e2e_vantage,
   ttft_vantage,
   CASE WHEN gap_ns IS NOT NULL THEN inner_e2e_ns END AS server_e2e_ns,
@@ -149,7 +158,7 @@ SELECT
   e2e_ns - coalesce(network_ns, 0) - coalesce(queue_part_ns, 0) - coalesce(prefill_part_ns, 0)
     - coalesce(decode_part_ns, 0) AS unattributed_ns,
   network_ttft_ns,
-  ttft_ns - coalesce(network_ttft_ns, 0) - coalesce(queue_part_ns, 0)
+  true_ttft_ns - coalesce(network_ttft_ns, 0) - coalesce(queue_part_ns, 0)
     - coalesce(prefill_part_ns, 0) AS unattributed_ttft_ns,
   frontend_ns,
   CASE WHEN network_ttft_ns - network_ns >= 0 THEN network_ttft_ns - network_ns

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _HEIGHT = 190
 _LEFT = 54
+_ROW = 15
+"""Pixels of a line of the legend."""
 _SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down")
 
 
@@ -22,8 +24,9 @@ def points_svg(picture: Scatter, *, width: int) -> str:
     order = list(range(len(picture.series)))
     colours = alt.Scale(domain=order, range=[colour for _, colour in picture.series])
     shapes = alt.Scale(domain=order, range=[_SHAPES[i % len(_SHAPES)] for i in order])
+    dots = [row for row in picture.rows if row["series"] not in picture.joined]
     points = (
-        alt.Chart(alt.InlineData(values=list(picture.rows)))
+        alt.Chart(alt.InlineData(values=dots))
         .mark_point(filled=True, size=26, opacity=0.75)
         .encode(
             x=_x(picture.x, plot),
@@ -39,8 +42,22 @@ def points_svg(picture: Scatter, *, width: int) -> str:
             shape=alt.Shape("series:N", scale=shapes, legend=None),
         )
     )  # fmt: skip
-    chart: Any = alt.layer(points, *_legend(picture, plot)).properties(width=plot, height=_HEIGHT)
+    lines = [_line(picture, index, points) for index in sorted(picture.joined)]
+    chart: Any = alt.layer(points, *lines, *_legend(picture, plot)).properties(
+        width=plot, height=_HEIGHT
+    )
     return svg_of(chart.configure(**config()))
+
+
+def _line(picture: Scatter, index: int, points: Any) -> Any:  # noqa: ANN401 - altair charts
+    """One series joined, on the axes of the points; its dots show where it is known."""
+    told = [row for row in picture.rows if row["series"] == index]
+    mark = alt.Chart(alt.InlineData(values=told)).mark_line(
+        color=picture.series[index][1], strokeWidth=2,
+        point=alt.OverlayMarkDef(filled=True, size=30, shape=_SHAPES[index % len(_SHAPES)],
+                                 color=picture.series[index][1]),
+    )  # fmt: skip
+    return mark.encode(x=points.encoding.x, y=points.encoding.y, order=alt.Order("x:Q"))
 
 
 def _x(axis: Axis, plot: int) -> alt.X:
@@ -59,15 +76,24 @@ def _x(axis: Axis, plot: int) -> alt.X:
 def _legend(picture: Scatter, plot: int) -> list[Any]:
     """Title of the y axis and the names of the series, above the plot as in the timeline."""
     title = drawable(picture.y.title, int(plot // CHARACTER))
-    out = [_words(0, -24, title)]
+    rows: list[list[tuple[int, float, str]]] = [[]]
     at = 0.0
-    for index, (name, colour) in enumerate(picture.series):
+    for index, (name, _) in enumerate(picture.series):
         text = drawable(name)
-        mark = alt.Chart(alt.InlineData(values=[{}])).mark_point(
-            filled=True, size=40, color=colour, shape=_SHAPES[index % len(_SHAPES)], opacity=1
-        )
-        out += [mark.encode(x=alt.value(at + 6), y=alt.value(-9)), _words(at + 16, -9, text)]
+        if at and at + 16 + len(text) * CHARACTER > plot:
+            rows.append([])
+            at = 0.0
+        rows[-1].append((index, at, text))
         at += 36 + len(text) * CHARACTER
+    out = [_words(0, -9 - _ROW * len(rows), title)]
+    for above, row in enumerate(reversed(rows)):
+        y = -9 - _ROW * above
+        for index, x, text in row:
+            mark = alt.Chart(alt.InlineData(values=[{}])).mark_point(
+                filled=True, size=40, color=picture.series[index][1], opacity=1,
+                shape=_SHAPES[index % len(_SHAPES)],
+            )  # fmt: skip
+            out += [mark.encode(x=alt.value(x + 6), y=alt.value(y)), _words(x + 16, y, text)]
     return out
 
 

@@ -1,0 +1,1 @@
+"""Analyses: one SQL file each; Python beside them for what SQL cannot say. See README.md."""

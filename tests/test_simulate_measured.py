@@ -1,0 +1,187 @@
+"""The simulator against real vLLM 0.19 runs: arrivals and lengths in, the three segments out.
+
+One number is fitted, the efficiency; everything else is the runs' own configuration. A segment is
+right within 15 % or 20 ms, whichever is more, at p50 and p90, on requests that the fit did not see.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+from shared import SHARED
+
+from analyzer.simulate.outcome import Base
+from analyzer.simulate.run import run
+from analyzer.simulate.world import from_dict
+
+RUNS = SHARED / "traces" / "2-measured" / "casys-kaist__LLMServingSim"
+pytestmark = pytest.mark.skipif(not RUNS.exists(), reason="the measured runs are not here")
+
+S = 1_000_000_000
+RUNS_EACH = 4
+SEGMENTS = {
+    "queue": ("queued_ts", "scheduled_ts"),
+    "prefill": ("scheduled_ts", "first_token_ts"),
+    "decode": ("first_token_ts", "last_token_ts"),
+}
+PRO_LLAMA = ("RTXPRO6000~Llama-3.1-8B", {"model": "llama-3.1-8b", "gpu": "rtx-pro-6000-bw"})
+PRO_QWEN = (
+    "RTXPRO6000~Qwen3-30B-A3B-Instruct-2507",
+    {"model": "qwen3-30b-a3b", "gpu": "rtx-pro-6000-bw", "count": 2, "tp": 1, "dp": 2},
+)
+RTX4090 = ("RTX4090~Llama-3.1-8B", {"model": "llama-3.1-8b", "gpu": "rtx4090"})
+
+
+@dataclass
+class Measured:
+    rows: list
+    engine: dict
+
+
+@cache
+def measured(name):
+    lines = (RUNS / f"{name}~requests.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    meta = json.loads((RUNS / f"{name}~meta.json").read_text())
+    told = meta["engine_kwargs"]
+    engine = {
+        "max_running": told["max_num_seqs"], "max_step_tokens": told["max_num_batched_tokens"],
+        "frontend_ms": 0, "tokenize_us_per_token": 0, "out_ms": 0,
+        # What a graph replays at most: twice the sequences, 512 at most.
+        "graph_tokens": min(2 * told["max_num_seqs"], 512),
+    }  # fmt: skip
+    if "kv_cache" in meta:
+        engine["kv_blocks"] = meta["kv_cache"]["num_gpu_blocks"]
+    return Measured(rows, engine)
+
+
+def simulated(case, efficiency, tmp_path):
+    """Outcomes of the run's requests, in their order, of a few runs with steps of some noise.
+
+    Where memory is full, who is put out hangs on a hair: percentiles are those of all runs.
+    """
+    return [_simulated(case, efficiency, tmp_path, seed) for seed in range(RUNS_EACH)]
+
+
+def _simulated(case, efficiency, tmp_path, seed):
+    name, hardware = case
+    told = measured(name)
+    first = told.rows[0]["arrival_time"]
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("".join(
+        json.dumps({
+            "arrival_s": one["arrival_time"] - first,
+            "prompt_tokens": one["input_toks"], "output_tokens": one["output_toks"],
+        }) + "\n"
+        for one in told.rows
+    ))  # fmt: skip
+    kept = {}
+
+    class Keep(Base):
+        def request(self, outcome):
+            kept[outcome.request_id] = outcome
+
+    world = from_dict({
+        "seed": seed,
+        "arrivals": [{"process": "trace", "file": str(trace), "kind": "r"}],
+        "network": {"latency_ms": 0}, "gateway": {"overhead_ms": 0, "hop_ms": 0},
+        "engine": {**told.engine, **hardware, "efficiency": efficiency, "noise": 0.02},
+    })  # fmt: skip
+    run(world, Keep())
+    return [kept[f"r-{index:06d}"] for index in range(len(told.rows))]
+
+
+def percentile(values, share):
+    return sorted(values)[int(len(values) * share)]
+
+
+def errors(case, runs, part):
+    """Segment and percentile -> measured s, simulated s, and the error in units of what may be."""
+    rows = measured(case[0]).rows[part]
+    found = {}
+    for segment, (start, end) in SEGMENTS.items():
+        real = [one[end] - one[start] for one in rows]
+        ours = [getattr(one, f"{segment}_ns") / S for kept in runs for one in kept[part]]
+        for share in (0.5, 0.9):
+            was, now = percentile(real, share), percentile(ours, share)
+            allowed = max(0.15 * abs(was), 0.020)
+            found[f"{segment} p{share * 100:.0f}"] = (was, now, (now - was) / allowed)
+    return found
+
+
+def fitted(case, part, tmp_path):
+    """The efficiency (two digits) of least squares on these requests."""
+
+    def off(percent):
+        found = errors(case, simulated(case, percent / 100, tmp_path), part)
+        return sum(one[2] ** 2 for one in found.values())
+
+    return min(range(44, 96, 2), key=off) / 100
+
+
+def wrong(found):
+    return {
+        name: f"measured {was:.3f} s, simulated {now:.3f} s"
+        for name, (was, now, error) in found.items()
+        if abs(error) > 1
+    }
+
+
+def test_the_second_half_of_a_run_from_an_efficiency_of_the_first(tmp_path):
+    """RTX 4090: memory is full for three minutes, requests wait up to two and are put out."""
+    first, second = slice(0, 150), slice(150, None)
+    efficiency = fitted(RTX4090, first, tmp_path)
+    assert 0.75 <= efficiency <= 0.85
+    runs = simulated(RTX4090, efficiency, tmp_path)
+    assert not wrong(errors(RTX4090, runs, second))
+    assert sum(one.preemptions for one in runs[0]) > 20
+
+
+def test_one_efficiency_explains_a_whole_run(tmp_path):
+    """RTX PRO 6000, Llama: one number for queue, prefill and decode."""
+    everything = slice(None)
+    efficiency = fitted(PRO_LLAMA, everything, tmp_path)
+    assert 0.6 <= efficiency <= 0.68
+    assert not wrong(errors(PRO_LLAMA, simulated(PRO_LLAMA, efficiency, tmp_path), everything))
+
+
+def test_what_that_efficiency_tells_of_shared_experts_on_two_devices(tmp_path):
+    """RTX PRO 6000, Qwen over two ranks: decode nearly, queue and prefill not.
+
+    Every step with a prompt took this run 63 ms at least, whatever its tokens, before there was any
+    load: the host launches it and experts are exchanged over PCIe, which no bound of a device
+    knows. This test holds how far off the efficiency of the other run alone is.
+    """
+    efficiency = fitted(PRO_LLAMA, slice(None), tmp_path)
+    found = errors(PRO_QWEN, simulated(PRO_QWEN, efficiency, tmp_path), slice(None))
+    assert set(wrong(found)) <= {"queue p90", "prefill p50", "prefill p90", "decode p90"}
+    for name in ("decode p50", "decode p90"):
+        was, now, _ = found[name]
+        assert -0.17 < now / was - 1 < 0
+
+
+def test_launches_read_off_the_first_ten_requests_explain_its_decode(tmp_path):
+    """One more number, the host's time to launch a step, from ten requests; the rest is tested.
+
+    Decode is right then. Prefill at p90 stays a third too short: what loaded steps cost beyond
+    launches and bounds is not in this model, and so the queue at p90 is a third too short as well.
+    """
+    efficiency, few, rest = fitted(PRO_LLAMA, slice(None), tmp_path), slice(0, 10), slice(10, None)
+    start, end = SEGMENTS["prefill"]
+    real = [one[end] - one[start] for one in measured(PRO_QWEN[0]).rows[few]]
+
+    def launching(ms):
+        return (PRO_QWEN[0], {**PRO_QWEN[1], "eager_ms": ms})
+
+    def off(ms):
+        kept = _simulated(launching(ms), efficiency, tmp_path, 0)[few]
+        return sum(abs(was - one.prefill_ns / S) for was, one in zip(real, kept, strict=True))
+
+    best = min(range(20, 120, 2), key=off)
+    assert 60 <= best <= 80
+    found = errors(PRO_QWEN, simulated(launching(best), efficiency, tmp_path), rest)
+    assert set(wrong(found)) <= {"queue p90", "prefill p50", "prefill p90"}
+    for name in ("queue p90", "prefill p50", "prefill p90"):
+        was, now, _ = found[name]
+        assert -0.4 < now / was - 1 < 0
