@@ -16,7 +16,7 @@ demo: $(VENV)/.ready ## Ingest, findings, HTML report (LOGS=/path for your own l
 	$(DEMO) ingest "$(LOGS)"
 	$(DEMO) findings
 	$(DEMO) report -o reports/incident.html --force
-	@echo; echo "Open reports/incident.html, or ask on:  $(DEMO) explain queue.admission-limit"
+	@echo; echo "Open reports/incident.html, or ask on:  $(DEMO) findings"
 test: $(VENV)/.ready ## All tests (ARGS="-k name -x" is passed on)
 	$(BIN)/python -m pytest $(ARGS)
 check: $(VENV)/.check-ready ## Format, lint and types, changing nothing

@@ -15,7 +15,6 @@ from analyzer.contract.types import (
     Criterion,
     Explanation,
     Filters,
-    Finding,
     Findings,
     Mark,
     Report,
@@ -23,12 +22,13 @@ from analyzer.contract.types import (
     Status,
     Table,
 )
-from analyzer.engines.duckdb import Engine
+from analyzer.engines.duckdb import Engine, statements
 from analyzer.errors import AnalyzerError
 from analyzer.intake import hold_to, ingest
 from analyzer.questions import catalog, hardware, request
 from analyzer.questions import latency as latencies
 from analyzer.questions import report as reports
+from analyzer.questions._runs import runs_apart, sentence
 from analyzer.questions.bounds import bounds, catalogued
 from analyzer.questions.compare import QUESTION as COMPARED_SQL
 from analyzer.questions.compare import compare as compared
@@ -37,15 +37,17 @@ from analyzer.questions.over_time import over_time as lanes_of
 from analyzer.questions.scope import require_some, span_of
 from analyzer.questions.status import engine_sentence, status_of
 from analyzer.questions.status import sources as sources_of
-from analyzer.questions.timeline import standout_of
+from analyzer.questions.timeline import standout_of, window_of
 from analyzer.questions.verdict import split, verdict
 from analyzer.report import page, share
+from analyzer.report.files import may_write, write
 from analyzer.report.timeline import timeline
 from analyzer.report.values import quantity
 from analyzer.report.words import by_severity
 from analyzer.runbook._evaluate import evaluate, outcome_of
-from analyzer.runbook._family import outcomes
-from analyzer.runbook._play import Play, all_plays, play_named
+from analyzer.runbook._family import family_of, outcomes
+from analyzer.runbook._play import all_plays, play_named
+from analyzer.runbook._verify import Asked, asked_of
 from analyzer.runbook._verify import verify as verified
 from analyzer.store.case import open_case
 from analyzer.worlds import simulate, simulate_like, two_stage, what_if, what_if_like
@@ -74,11 +76,11 @@ def _engine(
 def _judged(engine: Engine) -> Findings:
     found = evaluate(engine, quantity)
     told = latencies.by_metric(engine, ())
+    standing, servers = standout_of(engine), engine_sentence(engine, quantity)
+    apart = sentence(runs_apart(engine, window_of(engine)))
     return replace(
         found,
-        verdict=verdict(
-            found, told, quantity, standout_of(engine), engine_sentence(engine, quantity)
-        ),
+        verdict=verdict(found, told, quantity, standing, servers, apart),
         split=split(told, quantity),
     )
 
@@ -120,7 +122,7 @@ def over_time(db: str, filters: Filters | None = None) -> Table:
 
 def explain_family(db: str, family: str, filters: Filters | None = None) -> Table:
     """Outcome of every rule of a family, such as ``queue``; empty where there is no such family."""
-    plays = [play for rule, play in all_plays().items() if rule.startswith(f"{family}.")]
+    plays = family_of(family)
     if not plays:
         return Table("analyze.rules", ())
     with _engine(db, filters) as engine:
@@ -195,11 +197,12 @@ def verify(
 ) -> Table:
     """Hold every ``done when`` to a later window of the case, or to a later capture (``paths``).
 
-    Without a rule, those of the findings that fire in the whole case.
+    Without a rule, those of the findings that fire in the whole case; ``rule`` may also be the
+    first part of the names of several, as ``queue``.
     """
-    plays, windows = _to_verify(db, rule)
+    asked = _to_verify(db, rule)
     with _later(db, filters, paths) as engine:
-        return _verified(plays, windows, engine)
+        return _verified(asked, engine, _own(db, engine, paths))
 
 
 def write_verify(
@@ -212,40 +215,49 @@ def write_verify(
     force: bool = False,
 ) -> Table:
     """Do the same, and write it as an HTML page too."""
-    _may_write(path, force=force)
-    plays, windows = _to_verify(db, rule)
+    may_write(path, force=force)
+    asked_of = _to_verify(db, rule)
     with _later(db, filters, paths) as engine:
-        table, sources = _verified(plays, windows, engine), sources_of(engine)
+        table = _verified(asked_of, engine, _own(db, engine, paths))
+        sources = sources_of(engine)
     criteria = tuple(
         (play.rule, Criterion(one.metric, one.op, one.value, one.unit, one.sql))
-        for play in plays
+        for play in asked_of.plays
         for one in play.front.done_when
     )
     asked = f"a later capture: {', '.join(paths)}" if paths else page.span(_window(filters))
-    _write(path, page.verification(table, asked, sources, criteria, analyzer.__version__))
+    write(path, page.verification(table, asked, sources, criteria, analyzer.__version__))
     return table
 
 
-def _to_verify(db: str, rule: str | None) -> tuple[list[Play], dict[str, tuple[int, int]]]:
-    """The plays to ask, and when each one's finding holds in the case."""
-    if rule is None:
-        found = [one for one in findings(db).found if one.severity != "note"]
-        plays = [play_named(one.rule) for one in found]
-    else:
-        plays = [play_named(rule)]
-        # A later capture can be held to a rule without the case that made one ask.
-        outcome = explain(db, rule).outcome if Path(db).exists() else None
-        found = [outcome] if isinstance(outcome, Finding) else []
-    return plays, {one.rule: one.window for one in found if one.window}
+def _to_verify(db: str, rule: str | None) -> Asked:
+    # A later capture can be held to a rule without the case that made one ask.
+    if rule is not None and not Path(db).exists():
+        return asked_of(rule, None, quantity)
+    with _engine(db) as engine:
+        return asked_of(rule, engine, quantity)
 
 
-def _verified(plays: list[Play], windows: dict[str, tuple[int, int]], engine: Engine) -> Table:
-    table = verified(plays, engine, windows)
+def _own(db: str, engine: Engine, paths: Sequence[str]) -> bool:
+    """Whether the logs that are asked are the case's own."""
+    if not paths or not Path(db).exists():
+        return False
+    with _engine(db) as case:
+        known = {row["sha256"] for row in sources_of(case).rows}
+    return {row["sha256"] for row in sources_of(engine).rows} <= known
+
+
+def _verified(asked: Asked, engine: Engine, own: bool) -> Table:  # noqa: FBT001 - one of three
+    table = verified(asked.plays, engine, asked.windows, asked.never)
+    if own:
+        note = "These logs are in this case already: they are no later capture."
+        table = replace(table, notes=(*table.notes, note))
     if engine.value("SELECT count(*) FROM resolve_request"):
         return table
     within = span_of(engine, quantity)
     told = f": those of the case start from {within}" if within else ""
-    return replace(table, notes=(f"No request starts in the time asked about{told}.",))
+    nothing = f"No request starts in the time asked about{told}."
+    return replace(table, notes=(*table.notes, nothing))
 
 
 @contextmanager
@@ -282,7 +294,7 @@ def write_compare(
     force: bool = False,
 ) -> Table:
     """Do the same, and write it as an HTML page too."""
-    _may_write(path, force=force)
+    may_write(path, force=force)
     with _engine(baseline_db or db, baseline) as before, _engine(db, window) as after:
         require_some(before, baseline, quantity)
         require_some(after, window, quantity)
@@ -292,7 +304,7 @@ def write_compare(
             ("After", _window(window), sources_of(after)),
         )
     sql = COMPARED_SQL.format(when="TRUE").strip()
-    _write(path, page.comparison(table, sides, sql, analyzer.__version__))
+    write(path, page.comparison(table, sides, sql, analyzer.__version__))
     return table
 
 
@@ -344,34 +356,13 @@ def write_report(
             f"--png {png} is a file", "it names a folder: the picture is FOLDER/timeline.png"
         )
     picture_path = Path(png) / "timeline.png" if png is not None else None
-    _may_write(path, force=force)
-    _may_write(picture_path, force=force)
+    may_write(path, force=force)
+    may_write(picture_path, force=force)
     whole = report(db, filters, title=title, marks=marks, share_safe=share_safe)
     picture = timeline(whole, by_severity(whole.findings.found)) if picture_path else None
     if picture and picture_path:
-        _write(picture_path, timeline_png(picture))
-    return _write(path if path is not None else DEFAULT_REPORT, html.render(whole))
-
-
-def _may_write(path: str | Path | None, *, force: bool) -> None:
-    """A file that someone names may be someone's work."""
-    if path is not None and Path(path).exists() and not force:
-        raise AnalyzerError(f"{path} exists", "--force overwrites it")
-
-
-def _write(path: str | Path, content: str | bytes) -> Path:
-    target = Path(path)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # A full disk must not leave half a report where a whole one stood.
-        draft = target.with_name(f".{target.name}.draft")
-        draft.write_bytes(content.encode() if isinstance(content, str) else content)
-        draft.replace(target)
-    except OSError as error:
-        raise AnalyzerError(
-            f"cannot write {target}: {error.strerror}", "-o FILE names another"
-        ) from None
-    return target
+        write(picture_path, timeline_png(picture))
+    return write(path if path is not None else DEFAULT_REPORT, html.render(whole))
 
 
 def bounds_observed(db: str, filters: Filters | None = None, **told: Any) -> Table:  # noqa: ANN401
@@ -386,6 +377,10 @@ def bounds_observed(db: str, filters: Filters | None = None, **told: Any) -> Tab
 
 def sql(db: str, query: str, filters: Filters | None = None) -> Table:
     """Rows of any query over tables and analyses; the case is open for reading only."""
+    if statements(query) > 1:
+        raise AnalyzerError(
+            "the query holds several statements", "only one is answered: run them one by one"
+        )
     with _engine(db, filters) as engine:
         return Table("analyze.sql", tuple(engine.rows(query)))
 

@@ -35,15 +35,16 @@ def world(requests: int, *formats: str):
 
 def measure(label: str, requests: int, *formats: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         counts = simulate(world(requests, *formats), Path(folder))
-        took = time.perf_counter() - began
+        took, busy = time.perf_counter() - began, time.process_time() - busy
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak_mib = peak / MIB if sys.platform == "darwin" else peak / 1024
     print(
         f"{label}: {counts.attempts:,} requests, {counts.output_tokens:,} tokens, "
-        f"{counts.steps:,} steps in {took:.1f} s: {counts.attempts / took:,.0f} requests/s, "
+        f"{counts.steps:,} steps in {took:.1f} s ({busy:.1f} CPU s): "
+        f"{counts.attempts / took:,.0f} requests/s, "
         f"{counts.chunks / took:,.0f} chunks/s, {size / MIB:,.0f} MiB of logs, "
         f"peak {peak_mib:.0f} MiB"
     )

@@ -23,6 +23,7 @@ their session; what a turn shares with the one before is cached, in whole blocks
 from __future__ import annotations
 
 import heapq
+import json
 import random
 import sys
 from dataclasses import dataclass
@@ -301,8 +302,14 @@ def build() -> dict[str, str]:
         for ask in sorted(asks, key=lambda ask: ask.sent + ask.to_gateway)
     ]
     price = {"input": "0.20", "cache_read": "0.02", "output": "0.60"}
+    deployment = {
+        "model": MODEL, "gpu": "NVIDIA L4", "gpu_count": 1, "params": 7_500_000_000,
+        "weight_bytes_per_param": 2, "layers": 32, "kv_heads": 8, "head_dim": 128,
+        "kv_bytes_per_value": 2,
+    }  # fmt: skip
     return {
         "client-stream.jsonl": text_of(line for _, line in events),
+        "deployment.json": json.dumps(deployment, indent=2) + "\n",
         "engine-spans.jsonl": text_of(llm_span(one, max_tokens=256) for one in finished),
         "engine.log": text_of(log),
         "gateway.jsonl": text_of(gateway),

@@ -386,7 +386,10 @@ METRICS = Table(
             "metric": metric,
             **{f"{name}_ns": size * 1_234_567_890 for name, size in MOMENTS},
             "share": 0.5,
-            **{"requests": 4218, "measured": 4218, "derived": 0, "absent": 12},
+            "requests": 4218,
+            "measured": 4218,
+            "derived": 0,
+            "absent": 12,
         }
         for metric in ("e2e", "ttft", "unattributed")
     ),

@@ -11,6 +11,7 @@ from cases._build import MS, at, write_case
 from click.testing import CliRunner
 from helpers import case_of, engine_of
 from jsonschema import Draft202012Validator
+from shared import SHARED, needs_shared
 
 import analyzer
 from analyzer import api
@@ -365,6 +366,33 @@ def test_a_prefill_faster_than_physics_is_told(tmp_path):
     assert "cached tokens" in one.cause
 
 
+RUNS = SHARED / "traces/2-measured/casys-kaist__LLMServingSim"
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("run", "options", "low", "high", "says"),
+    [
+        ("RTX4090~Llama-3.1-8B", (), 0.6, 0.7, "within what well tuned engines reach"),
+        (
+            "RTXPRO6000~Qwen3-30B-A3B-Instruct-2507",
+            ("--gpu", "rtx-pro-6000-bw"),
+            *(0.9, 1.0, "within what well tuned engines reach"),
+        ),
+    ],
+)
+def test_a_measured_run_keeps_within_physics(run, options, low, high, says, tmp_path):
+    db = str(tmp_path / "case.duckdb")
+    analyzer.ingest(db, [str(one) for one in sorted(RUNS.glob(f"{run}~*"))])
+    (one,) = observed(db, *options)
+    assert low < one["reached"]["p50"] < high
+    assert one["strict_ratio"] < one["reached"]["p50"]
+    assert one["too_fast"] == 0
+    assert one["judged"] == one["requests"] == 300
+    assert says in one["reading"]
+    assert "trust.faster-than-physics" not in {one.rule for one in analyzer.findings(db).found}
+
+
 # --- the fit -------------------------------------------------------------------------------------
 
 
@@ -438,3 +466,10 @@ def test_every_number_of_the_picture_comes_from_its_query(tmp_path):
             assert list(chart.rows) == [
                 one for one in engine.rows(chart.sql) if one["y"] is not None
             ]
+
+
+def test_requests_that_name_no_model_are_no_other_model(tmp_path):
+    lines = [record("a", 0, 100, 50), record("b", 0, 100, 50, model=None)]
+    rows = rows_of(case(tmp_path, lines), "SELECT model, unit, usable FROM hardware_setting")
+    assert sorted(one["model"] for one in rows) == ["", MODEL]
+    assert all(one["usable"] and one["unit"] == "" for one in rows)

@@ -1,4 +1,4 @@
-"""vLLM's engine log: every figure of real logs where they lie beside the checkout, and the traps."""
+"""vLLM's engine log: the figures of real logs where they lie beside the checkout, and traps."""
 
 import json
 

@@ -168,9 +168,8 @@ def _part(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         accelerator(str(name))
     except AnalyzerError as error:
         if not rate:
-            raise AnalyzerError(
-                error.message, "add memory_bandwidth_gb_s to deployment.json"
-            ) from None
+            hint = f"{error.hint}, or memory_bandwidth_gb_s in deployment.json"
+            raise AnalyzerError(error.message, hint) from None
         return figures, [f"{error.message}: only its bandwidth is known, no rate of computing"]
     return figures | {"gpu": str(name)}, []
 

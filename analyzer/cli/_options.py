@@ -205,6 +205,13 @@ def output_options(command: Command) -> Command:
     return click.option("-o", "--output", metavar="FILE.html", help=text)(command)
 
 
+def html_only(path: str | None) -> None:
+    """Refuse a page that is called like something else: a PDF would be no PDF."""
+    ending = Path(path).suffix.lower() if path else ""
+    if ending not in ("", ".html", ".htm"):
+        raise click.UsageError(f"-o {path}: it is written as HTML; give a name that ends in .html")
+
+
 def wrote(path: str | Path, form: str) -> None:
     """Say what was written; on stderr where stdout is for a program."""
     file = Path(path)
@@ -215,11 +222,12 @@ def wrote(path: str | Path, form: str) -> None:
         _console.note(text)
 
 
-def next_step(form: str, db: str, *words: str) -> None:
+def next_step(form: str, db: str, *words: str, why: str = "") -> None:
     """Name the command that people run next."""
     if form == "table":
         case = () if db == DEFAULT_DB else ("--db", db)
-        _console.out(f"\nNext: {safe_text(shlex.join(('analyze', *case, *words)))}\n")
+        what = f"Next, {why}" if why else "Next"
+        _console.out(f"\n{what}: {safe_text(shlex.join(('analyze', *case, *words)))}\n")
 
 
 def example(*lines: str) -> str:

@@ -9,11 +9,13 @@ from analyzer.cli._options import (
     db_option,
     example,
     format_option,
+    html_only,
     output_options,
     show,
     wrote,
 )
 from analyzer.contract.types import Filters
+from analyzer.report.values import rfc3339
 
 
 @click.command(
@@ -51,6 +53,17 @@ def command(
 
     if not baseline_db and not (baseline and window):
         raise click.UsageError("give --baseline A..B and --window C..D, or --baseline-db FILE")
+    if (
+        not baseline_db
+        and baseline
+        and window
+        and max(baseline[0], window[0]) < min(baseline[1], window[1])
+    ):
+        both = ", ".join(map(rfc3339, (max(baseline[0], window[0]), min(baseline[1], window[1]))))
+        raise click.UsageError(
+            f"the windows overlap ({both}): requests would be compared with themselves"
+        )
+    html_only(output)
     before, after = (
         Filters(since_ns=since, until_ns=until, model=model, route=route)
         for since, until in (baseline or (None, None), window or (None, None))

@@ -15,6 +15,7 @@ from analyzer.cli._options import (
     next_step,
     show,
 )
+from analyzer.errors import AnalyzerError, hint_of, near
 
 if TYPE_CHECKING:
     from analyzer.contract.types import Filters
@@ -39,7 +40,11 @@ def command(*, rule: str, filters: Filters, form: str, db: str) -> None:
     from analyzer import api
 
     family = None if "." in rule else api.explain_family(db, rule, filters)
-    if family is None or not family.rows:
+    if family is not None and not family.rows:
+        families = {name.partition(".")[0] for name in api.rules()}
+        known = families if near(rule, families) else api.rules()
+        raise AnalyzerError(f"no rule or family {rule!r}", hint_of(rule, known))
+    if family is None:
         show(api.explain(db, rule, filters), form)
         return
     show(family, form)

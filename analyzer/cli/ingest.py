@@ -94,9 +94,9 @@ def _hold_to_files(result: IngestResult) -> None:
         told = [f"{one.path}: {one.why or 'each record is a problem'}" for one in failed[:_NAMED]]
         names = "; ".join(told)
         more = f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
-        rest = len(result.files) > len(failed)
+        rest = "the others are in the case; " if len(result.files) > len(failed) else ""
         every = plural(len(result.files), "file")
         raise AnalyzerError(
             f"{len(failed)} of {every} could not be read ({names}{more})",
-            f"{'the others are in the case; ' if rest else ''}mend it and run the same command again",
+            f"{rest}mend it and run the same command again",
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from analyzer.cli import _console
-from analyzer.cli._options import MarkAt, db_option, example, filter_options, show
+from analyzer.cli._options import MarkAt, db_option, example, filter_options, html_only, show
 from analyzer.contract.types import Mark
 from analyzer.report.formats import FORMATS
 from analyzer.report.values import moment, size, window
@@ -69,6 +69,7 @@ def command(
     """Write the incident report: one HTML file that needs no network."""
     from analyzer import api
 
+    html_only(output)
     known = tuple(Mark(*mark) for mark in marks)
     if form and (output or png):
         raise click.UsageError("-f prints to the terminal, -o and --png write files: give one")

@@ -13,6 +13,7 @@ from analyzer.cli._options import (
     db_option,
     example,
     format_option,
+    html_only,
     next_step,
     output_options,
     show,
@@ -47,19 +48,25 @@ def command(
 ) -> None:
     """Hold each finding's done-when to a later window, or to logs captured later.
 
-    The first word is a RULE if it names one; without, every finding that fires is held to.
+    The first word is a RULE, or the first part of several (queue), if it names one; without,
+    every finding that fires is held to.
     Exits with 1 unless all are met.
     """
     from analyzer import api
 
-    rule = words[0] if words and words[0] in api.rules() else None
+    known = api.rules()
+    families = {name.partition(".")[0] for name in known}
+    # A folder called queue is meant as one.
+    family = bool(words) and words[0] in families and not Path(words[0]).exists()
+    rule = words[0] if words and (words[0] in known or family) else None
     if words and not rule and not Path(words[0]).exists():
-        meant = near(words[0], api.rules())
+        meant = near(words[0], families) or near(words[0], known)
         if meant:
             raise click.UsageError(f"no rule or path {words[0]!r}: did you mean {meant[0]}?")
     paths = words[1:] if rule else words
     if bool(paths) == bool(window):
         raise click.UsageError("give a later --window A..B, or PATH... of a later capture")
+    html_only(output)
     filters = Filters(since_ns=window[0], until_ns=window[1]) if window else None
     if output is None:
         table = api.verify(db, rule, filters, paths=paths)
@@ -71,8 +78,9 @@ def command(
     rule_left = unmet(table)
     if rule_left:
         next_step(form, db, "explain", rule_left)
-    elif paths:
-        next_step(form, "later.duckdb", "ingest", *paths)
+    elif paths and not table.notes:
+        why = "to look into these logs in a case of their own"
+        next_step(form, "later.duckdb", "ingest", *paths, why=why)
     elif window:
         since, until = map(rfc3339, window)
         next_step(form, db, "findings", "--since", since, "--until", until)

@@ -229,8 +229,8 @@ OUTPUTS: dict[str, pa.Schema] = {
         ("unit", _S, "", "unit of value and target"),
         (
             *("when", _S, ""),
-            "where the requests judged lie: before, during or after the finding; NULL where it "
-            "does not hold in the case",
+            "where the requests judged lie: before, during or after the finding; never where it "
+            "was not found in the case; NULL where that is not known",
         ),
         ("why", _S, "", "what is missing, where nothing can be said"),
     ),

@@ -28,7 +28,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 GROUPS: dict[str, tuple[str, str]] = {
     "tables": (
         "Tables of a case",
-        "Rows of the canonical tables, as `analyze sql` shows them and `export` writes them. "
+        "Rows of the canonical tables, as `analyze sql` shows them. "
         "Decimals are strings in JSON, so that no digit is lost.",
     ),
     "native": (

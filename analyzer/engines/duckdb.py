@@ -92,6 +92,14 @@ class Engine:
         return analysis.text(self._filters)
 
 
+def statements(sql: str) -> int:
+    """How many statements a text holds; one that is none counts as one, and fails by itself."""
+    try:
+        return len(duckdb.extract_statements(sql))
+    except (duckdb.Error, UnicodeError):
+        return 1
+
+
 def batched(rows: Iterable[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
     """Lists of at most ``size`` rows."""
     left = iter(rows)

@@ -24,6 +24,7 @@ FEWEST_MINUTES = 5
 """The same for requests per minute, of which each value counts many requests."""
 
 _LOW, _HIGH = 0.025, 0.975
+_EQUAL = 1e-6
 _STATISTICS = ("mean", "p50", "p95")
 _METRICS = (
     ("e2e", "ns"), ("ttft", "ns"), ("queue", "ns"), ("prefill", "ns"), ("decode", "ns"),
@@ -117,12 +118,16 @@ def _rows(
     rows = []
     for statistic in statistics:
         old, new = _statistic(left, statistic), _statistic(right, statistic)
-        change = new - old if old is not None and new is not None else None
+        change = _told(new - old, old, new) if old is not None and new is not None else None
         low = high = None
-        if drawn is not None and change is not None:
+        if drawn is not None and change is not None and old is not None and new is not None:
             spread = drawn[statistic]
-            low = _round(_narrowed(spread.quantile(_LOW, "linear"), change, left, right))
-            high = _round(_narrowed(spread.quantile(_HIGH, "linear"), change, left, right))
+            low, high = (
+                _round(
+                    _told(_narrowed(spread.quantile(edge, "linear"), change, left, right), old, new)
+                )
+                for edge in (_LOW, _HIGH)
+            )
         rows.append(
             {
                 "metric": metric,
@@ -140,6 +145,13 @@ def _rows(
             }
         )
     return rows
+
+
+def _told(change: float | None, old: float, new: float) -> float | None:
+    """A difference of two values; what is a millionth of them is rounding, and no difference."""
+    if change is None or abs(change) > _EQUAL * max(abs(old), abs(new)):
+        return change
+    return 0.0
 
 
 def _differences(left: pl.Series, right: pl.Series) -> dict[str, pl.Series]:

@@ -17,6 +17,7 @@ KIND = "analyze.bounds.observed"
 _MS = 1e6
 _LINES = ("strict", "expected", "attainable")
 _SUSPICIOUS = 0.95
+_EXPERTS = "a batch whose tokens share experts reads fewer than uniform routing does"
 _DRAWN = 240
 _BINS = 40
 
@@ -34,6 +35,9 @@ def observed(engine: Engine) -> Table:
         key = (one["deployment"], one["model"])
         row = _row(one, groups.get(key, {}), prefills.get(key, {}), fits.get(key))
         rows.append({name: row.get(name) for name in OUTPUTS[KIND].names})
+    # A group of failures only stands beside its servers' own; alone, it says what is missing.
+    judged = [row for row in rows if row["tpot_ms"] is not None]
+    rows = judged or rows
     notes = () if rows else ("The case holds no request that could be held against a bound.",)
     return Table(KIND, tuple(rows), notes)
 
@@ -81,7 +85,12 @@ def _row(
         "host_ms": _ms(group["host_ns"]),
         "interference_ms": _ms(group["interference_ns"]),
         "fit": fit_of(setting_of(json.loads(one["facts"])), fit),
-        "reading": _reading(group, prompt, complete=one["layout"] is not None),
+        "reading": _reading(
+            group,
+            prompt,
+            complete=one["layout"] is not None,
+            routed="uniform routing" in one["assumed"],
+        ),
     }
     if prompt:
         mfu = {name: prompt[name] for name in ("p10", "p50", "p90")}
@@ -102,7 +111,7 @@ def _ms(value_ns: float | None) -> float | None:
     return None if value_ns is None else value_ns / _MS
 
 
-def _reading(group: dict[str, Any], prompt: dict[str, Any], *, complete: bool) -> str:
+def _reading(group: dict[str, Any], prompt: dict[str, Any], *, complete: bool, routed: bool) -> str:
     """What the group's numbers say; what is too good comes before what is good."""
     fast, every = group["faster_than_physics"] + prompt.get("too_fast", 0), group["requests"]
     if fast:
@@ -125,9 +134,10 @@ def _reading(group: dict[str, Any], prompt: dict[str, Any], *, complete: bool) -
                 prefill_ns=prompt.get("expected_ns"),
             )
         )
-        return f"faster than expected ({why})"
+        return f"faster than expected ({_EXPERTS if routed else why})"
     if middle >= _SUSPICIOUS:
-        return "suspiciously near the bound: check model, precision and GPU before it is good"
+        why = f"; {_EXPERTS}" if routed else ""
+        return f"suspiciously near the bound: check model, precision and GPU first{why}"
     if group["is_far"]:
         return "far from the bound: analyze explain decode.below-bound"
     if group["host_ns"]:

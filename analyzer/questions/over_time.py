@@ -7,6 +7,7 @@ from typing import Any
 from analyzer.contract.types import Lane, Table
 from analyzer.engines.duckdb import Engine
 from analyzer.questions import timeline
+from analyzer.questions._runs import runs_apart, told
 
 
 def over_time(engine: Engine) -> Table:
@@ -16,6 +17,7 @@ def over_time(engine: Engine) -> Table:
         return Table("analyze.timeline", ())
     bin_ns = timeline.width_ns(span)
     found = timeline.standout(engine, bin_ns)
+    requests = engine.value("SELECT count(*) FROM resolve_request WHERE start_ns IS NOT NULL")
     lanes = list(timeline.lanes(engine, bin_ns))
     waits = _queue(engine, bin_ns)
     if waits.rows:
@@ -34,8 +36,11 @@ def over_time(engine: Engine) -> Table:
         for lane in lanes
         for row in lane.rows
     )
-    why = f"The incident is the window in which {found.name} stands out most." if found else ""
-    return Table("analyze.timeline", rows, (why,) if why else ())
+    why = timeline.no_window(int(requests))
+    if found:
+        why = f"The incident is the window in which {found.name} stands out most."
+    apart = told(runs_apart(engine, span))
+    return Table("analyze.timeline", rows, (why, *apart) if requests else apart)
 
 
 def _queue(engine: Engine, bin_ns: int) -> Lane:

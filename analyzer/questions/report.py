@@ -8,6 +8,7 @@ from typing import Any
 from analyzer.contract.types import Findings, Incident, Report, Series
 from analyzer.engines.duckdb import Engine
 from analyzer.questions import hardware, timeline
+from analyzer.questions._runs import runs_apart, told
 from analyzer.questions.compare import changes
 from analyzer.questions.latency import by_metric, slowest
 from analyzer.questions.request import view_of
@@ -38,6 +39,8 @@ def build(
         "WHERE n.kind = 'assumed' ORDER BY s.source_id, n.note"
     )
     bin_ns = timeline.width_ns(window) if window else 1
+    # A window that the user gives is the incident; nothing is left to hold it against.
+    incident = None if window_given or not window else _incident(engine, bin_ns, say)
     binned = tuple(timeline.segments(engine, bin_ns)) if window else ()
     title_of = "Mean time per request by segment"
     worst = engine.rows(
@@ -46,7 +49,7 @@ def build(
     )
     bounded = engine.value("SELECT count(*) FROM hardware_decode WHERE strict_ns IS NOT NULL")
     return Report(
-        title=title or "Incident report",
+        title=title or ("Incident report" if window_given or incident else "Report"),
         verdict=findings.verdict,
         window=window,
         requests=span["requests"],
@@ -55,11 +58,11 @@ def build(
         timeline=Series(title_of, "start_ns", "mean_ns", "ns", "segment", binned),
         slowest=slowest(engine, _SLOWEST).rows,
         sources=sources(engine),
-        notes=tuple(f"{row['path']}: {row['note']}" for row in assumed),
+        notes=told(runs_apart(engine, window))
+        + tuple(f"{row['path']}: {row['note']}" for row in assumed),
         version=version,
         lanes=timeline.lanes(engine, bin_ns) if window else (),
-        # A window that the user gives is the incident; nothing is left to hold it against.
-        incident=None if window_given or not window else _incident(engine, bin_ns, say),
+        incident=incident,
         waterfalls=tuple(view_of(engine, row["request_key"]) for row in worst),
         hardware=hardware.observed(engine) if bounded else None,
         hardware_charts=hardware.charts(engine) if bounded else (),

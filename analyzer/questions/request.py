@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from analyzer.contract.types import Bar, RequestView
@@ -17,6 +18,9 @@ _TOKENS = (
     "output_reasoning_tokens",
 )  # fmt: skip
 _MANY = 5
+_NEAR, _LETTERS = 3, 4
+"""Ids that are offered, and letters of which one may be wrong."""
+_NS = 1_000_000_000
 
 
 def view(engine: Engine, request_id: str) -> RequestView:
@@ -36,17 +40,43 @@ def view_of(engine: Engine, key: int) -> RequestView:
         ttft_ns=segment["ttft_ns"],
         bars=_bars(engine, key, segment),
         segments=_segments(segment),
-        tokens=tuple((name, request[name]) for name in _TOKENS),
+        tokens=_tokens(engine, key, request),
         records=_records(engine, key),
-        notes=tuple(filter(None, (_attempts(engine, request), _open(segment, request))))
+        notes=tuple(filter(None, (_attempts(engine, request), _open(engine, segment, request))))
         + _notes(engine, key, segment, token),
     )
 
 
-def _open(segment: dict[str, Any], request: dict[str, Any]) -> str:
+def _tokens(engine: Engine, key: int, request: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Tokens by bucket; a prompt of which it is not told what was cached is no fresh one."""
+    names = dict(zip(_TOKENS, _TOKENS, strict=True))
+    cached = [request[name] for name in ("cache_read_tokens", "cache_write_tokens")]
+    if cached == [None, None] and "exclusive" not in _stated(engine, key, "usage_convention"):
+        names["input_fresh_tokens"] = "input_tokens"
+    return tuple((shown, request[name]) for name, shown in names.items())
+
+
+def _stated(engine: Engine, key: int, column: str) -> list[Any]:
+    """What each record behind a request says in one column."""
+    rows = engine.rows(
+        f"""SELECT q.{column} AS v FROM resolve_instance AS i
+JOIN resolve_told AS t ON i.row_id = t.row_id
+JOIN request AS q ON t.source_id = q.source_id AND t.record = q.record AND t.vantage = q.vantage
+WHERE i.request_key = {key} ORDER BY t.source_id, t.record"""
+    )
+    return [row["v"] for row in rows if row["v"] is not None]
+
+
+def _open(engine: Engine, segment: dict[str, Any], request: dict[str, Any]) -> str:
     """Why there is no end-to-end time."""
     if segment["e2e_ns"] is not None:
         return ""
+    key, start_ns = request["request_key"], request["start_ns"]
+    # An event log without its send begins with whatever event comes first: here with the last.
+    lone = "stream" in _stated(engine, key, "timing") and not any(_stated(engine, key, "chunks"))
+    if lone and request["failed"] and start_ns is not None:
+        at = f"{datetime.fromtimestamp(start_ns // _NS, tz=UTC):%Y-%m-%d %H:%M:%SZ}"
+        return f"it failed at {at}, its first record; its logs do not tell when it was sent"
     if request["failed"] or request["finish_reason"] is not None:
         return "its logs tell how it ended, but not when"
     reached = "" if segment["ttft_ns"] is None else " after its first token"
@@ -72,8 +102,11 @@ def key_of(engine: Engine, request_id: str) -> int:
                 f"its attempts: {told}" if told else f"no attempt is told: analyze show {base}",
             )
     if not rows:
+        meant = _near(engine, request_id)
+        hint = f"did you mean {' or '.join(meant)}?" if meant else ""
         raise AnalyzerError(
-            f"no request {request_id!r} in this case", "analyze latency --slowest 10 lists some"
+            f"no request {request_id!r} in this case",
+            hint or "analyze latency --slowest 10 lists some",
         )
     attempts = [row["attempt"] for row in rows]
     if len(rows) > 1 and (None in attempts or len(set(attempts)) < len(attempts)):
@@ -97,6 +130,19 @@ WHERE r.id = {text} OR q.request_id = {text} OR q.response_id = {text} OR r.oper
   OR concat('#', CAST(r.request_key AS VARCHAR)) = {text}
 ORDER BY r.start_ns, r.request_key"""
     )
+
+
+def _near(engine: Engine, name: str) -> list[str]:
+    """Ids that somebody who typed ``name`` may mean: it begins them, or few letters differ."""
+    text = literal(name.lower())
+    rows = engine.rows(
+        f"""SELECT id, count(*) AS n FROM resolve_request
+WHERE id IS NOT NULL AND (starts_with(lower(id), {text})
+  OR levenshtein(lower(id), {text}) <= {max(1, len(name) // _LETTERS)})
+GROUP BY id ORDER BY starts_with(lower(id), {text}) DESC,
+  levenshtein(lower(id), {text}), id LIMIT {_NEAR}"""
+    )
+    return [row["id"] for row in rows]
 
 
 def _attempts(engine: Engine, request: dict[str, Any]) -> str:

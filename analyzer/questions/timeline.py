@@ -37,6 +37,8 @@ RISE = 1.3
 """Factor by which it must exceed the rest, so that large cases do not report trifles."""
 FEWEST = 5
 """Requests inside and outside."""
+ENOUGH = 20
+"""Requests below which nothing can be said where no window stands out."""
 
 
 def window_of(engine: Engine) -> tuple[int, int] | None:
@@ -249,6 +251,14 @@ def _variance(sums: _Sums) -> float:
     mean = sums[1] / sums[0]
     # Constant values leave a rounding error; no real spread is that small beside its mean.
     return max(sums[2] / sums[0] - mean * mean, (1e-6 * mean) ** 2)
+
+
+def no_window(requests: int) -> str:
+    """What it means that no window stands out."""
+    if requests < ENOUGH:
+        count = f"{requests} request{'' if requests == 1 else 's'}"
+        return f"too few requests ({count}) to look for a window that stands out"
+    return "no window stands out from the rest"
 
 
 def standout_of(engine: Engine) -> Standout | None:

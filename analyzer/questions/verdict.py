@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from analyzer.contract.types import Finding, Findings, Table
-from analyzer.questions.timeline import UNITS, Standout
+from analyzer.questions.timeline import ENOUGH, UNITS, Standout, no_window
 
 _SEGMENTS = ("queue", "prefill", "decode", "network", "unattributed")
 _CAUSED = ("queue", "prefill", "network")
@@ -21,17 +21,20 @@ def verdict(
     say: Callable[[Any, str], str],
     standout: Standout | None,
     engines: str = "",
+    apart: str = "",
 ) -> str:
     """When it happened, what was found in that time and besides, and what to do first.
 
-    ``engines``: what the servers' own samples show, for a case without requests.
+    ``engines``: what the servers' own samples show, for a case without requests. ``apart``: that
+    it holds runs far apart.
     """
     if not any(row["requests"] for row in latency.rows):
         silent = "The case holds no requests with a duration, so nothing can be said of latency."
         return f"{silent} {engines}".rstrip()
     serious = [one for one in findings.found if one.severity != "note"]
     blind = _unexplained(findings, latency, say)
-    sentences = [_when(standout, say, explained=bool(serious or blind))] if standout else []
+    sentences = [f"{apart}."] if apart else []
+    sentences += [_when(standout, say, explained=bool(serious or blind))] if standout else []
     sentences += _causes(serious[:_MOST], standout)
     more = len(serious) - _MOST
     if more > 0:
@@ -40,11 +43,14 @@ def verdict(
     first = next((one.actions[0] for one in serious if one.actions), None)
     if first is not None:
         sentences.append(f"First: {first.do}")
-    if not sentences:
+    if len(sentences) == bool(apart):
         unseen = len(findings.cannot_say)
         rest = f"; {unseen} could not look for want of data" if unseen else ""
         clear = say(len(findings.clear), "checks")
         sentences.append(f"Nothing was found that needs action: {clear} clear{rest}.")
+    requests = max(row["requests"] for row in latency.rows)
+    if standout is None and requests < ENOUGH:
+        sentences.append(f"{_capital(no_window(requests))}.")
     return " ".join(sentences)
 
 

@@ -41,6 +41,9 @@ def reader_named(name: str) -> Reader:
 LIKE = 0.5
 """From this score on, what spoke against the closest reader helps; below, it leads astray."""
 
+_BROKEN = 0.01
+"""Score of a reader that fails over a file."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Pick:
@@ -62,6 +65,9 @@ def pick(head: Head) -> Pick:
         return Pick(None, sure[0], f"claimed by {names}; choose with --reader NAME")
     best, reader = max(claims, key=lambda pair: (pair[0].score, pair[1].name))
     if best.score < LIKE:
+        broken = next((pair for pair in claims if pair[0].score == _BROKEN), None)
+        if broken:
+            return Pick(None, broken[1], broken[0].why)
         return Pick(None, None, "no reader knows anything like it")
     return Pick(None, reader, best.why)
 
@@ -71,4 +77,6 @@ def _claim(reader: Reader, head: Head) -> Claim:
     try:
         return reader.probe(head)
     except Exception as error:  # whatever a reader's mistake raises
-        return Claim(0.01, f"it failed over this file ({type(error).__name__}): please report it")
+        return Claim(
+            _BROKEN, f"it failed over this file ({type(error).__name__}): please report it"
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
@@ -36,7 +36,8 @@ DERIVED = MappingProxyType(
 )
 """Times a mapping may name -> the duration they give together with start_ns."""
 _MOST_BYTES = 1024 * 1024
-_WHEN = datetime(2026, 9, 17, 14, 35)  # noqa: DTZ001 - a time that formats are tried on
+_WHEN = datetime(2026, 9, 17, 14, 35, tzinfo=UTC)
+"""A time that formats are tried on."""
 _OWN = {"source_id", "record", "clock", "timing", "usage_convention"}
 _LISTS, _CHECKED = "prefix_hashes", "total_tokens"
 _FIELDS = {field.name: field for field in TABLES["request"] if field.name not in _OWN}
@@ -238,7 +239,7 @@ def _formatted(theirs: str, told: MappedColumn, kind: str) -> tuple[str, str, No
         again = datetime.strptime(written, form)  # noqa: DTZ007 - only compared
     except (ValueError, re.error):
         again = None
-    if "%Z" in form or again is None or again.replace(tzinfo=None) != _WHEN:
+    if "%Z" in form or again is None or again.replace(tzinfo=UTC) != _WHEN:
         raise ValueError(
             f"column {theirs!r}: {form!r} is no format that gives date, hour and minute; "
             "17.09.2026 14:00:05 is '%d.%m.%Y %H:%M:%S', and names of zones (%Z) are not read: "

@@ -14,7 +14,7 @@ from analyzer.readers._vllm_events import KINDS as EVENTS
 from analyzer.readers._vllm_events import WORDS
 from analyzer.readers._vllm_json import UNREADABLE, text_of
 
-STATES = ("stats", "hits", "size")
+STATES, STEPS = ("stats", "hits", "size"), ("step", "speculation")
 ACCESS, FAILED_ACCESS, ENGINE, FOREIGN, BLANK, TEXT = (
     "access line", "access line of a failed request (5xx), without a time",
     "engine line without numbers", "banner or foreign line", "blank line",
@@ -53,6 +53,7 @@ _USUALLY = {
 _IS_ACCESS = r'"[A-Z]+ \S+ HTTP/\d'
 _IS_FAILED = r'HTTP/\d(?:\.\d)?" 5\d\d\b'
 HOT = ("stats", "step", *_SELDOM)
+_OTHERS = tuple(kind for kind in HOT if kind not in (*STATES, *STEPS))
 
 # Each of these kinds has one of these words.
 _RARE_WORDS = (
@@ -71,10 +72,12 @@ _STATE = (
     _HEAD + r"(?<message>(?:Avg prompt throughput|Prefix cache hit rate: GPU"
     r"|(?:\w+ )?KV cache size): .*)$"
 )
+_STEP = _HEAD + r"(?<message>(?:Iteration\(|SpecDecoding metrics: ).*)$"
 _OTHER = (
-    _HEAD + r"(?<message>(?:Iteration\(|SpecDecoding metrics: |"
+    _HEAD + r"(?<message>(?:"
     + "|".join([*EVENTS.values(), _SETUP]) + r').*|\S+ - "[A-Z]+ \S+ HTTP/.*)$'
 )  # fmt: skip
+_PROCESS = r"(?:EngineCore(?:_DP)?_?(?<core>[0-9]+)|\(Worker_(?<worker>[A-Z0-9_]+)) pid="
 _STAMP = (
     r"(?:^|\D)(?:(?<year>\d{4})-)?(?<month>\d\d)-(?<day>\d\d)[ T](?<time>\d\d:\d\d:\d\d)"
     r"(?:[.,](?<fraction>\d{1,9}))?(?<offset>Z|[+-]\d\d:?\d\d)?"
@@ -180,22 +183,25 @@ def _with_kind(lines: pl.DataFrame, kinds: Mapping[str, str]) -> pl.DataFrame:
 
 def messages_of(hot: pl.DataFrame) -> pl.DataFrame:
     """The hot lines split into head, stamp, engine and message."""
-    state = pl.col("kind").is_in(STATES)
+    kinds = {_STATE: STATES, _STEP: STEPS, _OTHER: _OTHERS}
     parts = [
         part.with_columns(pl.col("text").str.extract_groups(pattern)).unnest("text")
-        for part, pattern in ((hot.filter(state), _STATE), (hot.filter(~state), _OTHER))
-        if part.height or pattern is _STATE
+        for pattern, some in kinds.items()
+        if (part := hot.filter(pl.col("kind").is_in(some))).height or pattern is _STATE
     ]
     whole = pl.concat(parts).sort("record") if len(parts) > 1 else parts[0]
-    return whole.with_columns(
-        pl.col("head").str.extract_groups(_STAMP).alias("stamp"),
+    heads = (("stamp", _STAMP), ("process", _PROCESS))
+    told = whole.with_columns(
+        pl.col("head").str.extract_groups(pattern).alias(name) for name, pattern in heads
+    ).unnest("stamp", "process")
+    return told.with_columns(
         engine=pl.coalesce(
             "engine",
             pl.when(pl.col("together").is_not_null()).then(pl.lit("aggregated")),
-            pl.col("head").str.extract(r"EngineCore(?:_DP)?_?(\d+) pid=").str.zfill(3),
-            pl.col("head").str.extract(r"\(Worker_(\w+) pid=").str.replace_all("_", " "),
+            pl.col("core").str.zfill(3),
+            pl.col("worker").str.replace_all("_", " ", literal=True),
         ),
-    ).unnest("stamp")
+    )
 
 
 def values_of(messages: pl.DataFrame) -> pl.DataFrame:

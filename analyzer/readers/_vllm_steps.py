@@ -7,15 +7,20 @@ import polars as pl
 from analyzer.readers._rows import COUNTS
 from analyzer.readers._times import DURATIONS
 
-_COUNT = r"\d{1,15}"
-# 0.16 to 0.25 end with the time; later versions add the cache, and an encoder's part before it.
+_COUNT = "[0-9]{1,15}"
+_USED = r"KV cache usage: (?<used>[0-9]{1,3}(?:\.[0-9]{1,6})?)%"
 _STEP = (
-    rf"^Iteration\((?<step>{_COUNT})\)[^:]*: "
-    rf"(?<prefill_requests>{_COUNT}) context requests, "
-    rf"(?<prefill_tokens>{_COUNT}) context tokens, (?:[^:]*, )??"
-    rf"(?<decode_requests>{_COUNT}) generation requests, "
-    rf"(?<decode_tokens>{_COUNT}) generation tokens, (?:[^:]*, )??"
-    r"iteration elapsed time: (?<elapsed>\d{1,9}(?:\.\d{1,9})?) ms(?<rest>(?:\W.*)?)$"
+    rf"^Iteration\((?<step>{_COUNT})\)MARK: "
+    rf"(?<prefill_requests>{_COUNT}) context requests, (?<prefill_tokens>{_COUNT}) context tokens, "
+    rf"GAP(?<decode_requests>{_COUNT}) generation requests, "
+    rf"(?<decode_tokens>{_COUNT}) generation tokens, "
+    r"GAPiteration elapsed time: (?<elapsed>[0-9]{1,9}\.[0-9]{1,9}) ms"
+)
+# Nearly all are of one of two forms, which are cut up in one pass.
+_USUAL = _STEP.replace("MARK", "").replace("GAP", "") + rf"(?:, GPU {_USED})?$"
+# 0.16 to 0.25 end with the time; later versions add the cache, and an encoder's part before it.
+_ANY = (
+    _STEP.replace("MARK", "[^:]*").replace("GAP", "(?:[^:]*, )??") + rf"(?:\W(?:.*?{_USED})?.*)?$"
 )
 STEP = (
     "record", "time_ns", "clock", "engine", "step", "prefill_requests", "prefill_tokens",
@@ -31,17 +36,24 @@ TOO_QUICK_NS = 100_000
 
 def steps_of(messages: pl.DataFrame) -> pl.DataFrame:
     """Step lines with their values as columns; ``good`` is false where they cannot be read."""
-    told = messages.with_columns(pl.col("message").str.extract_groups(_STEP).alias("told"))
-    told = told.unnest("told")
-    usage = pl.col("rest").str.extract(r"KV cache usage: (\d{1,3}(?:\.\d{1,6})?)%(?:,|$)")
+    told = messages["message"].str.extract_groups(_USUAL).struct.unnest()
+    usual = told["step"].is_not_null()
+    parts = [_typed(messages.hstack(told).filter(usual))]
+    if not usual.all():
+        rest = messages.filter(~usual)
+        parts.append(_typed(rest.hstack(rest["message"].str.extract_groups(_ANY).struct.unnest())))
+    return pl.concat(parts)
+
+
+def _typed(told: pl.DataFrame) -> pl.DataFrame:
     took = (pl.col("elapsed").cast(pl.Float64, strict=False) * 1e6).round()
     return told.with_columns(
         *(pl.col(name).cast(pl.Int64, strict=False) for name in STEP[4:9]),
         dur_ns=pl.when(took < DURATIONS.stop).then(took).cast(pl.Int64),
-        kv_used_ratio=(usage.cast(pl.Float64, strict=False) / 100).round(6),
+        kv_used_ratio=(pl.col("used").cast(pl.Float64, strict=False) / 100).round(6),
         dummy=pl.col("message").str.contains("(dummy)", literal=True),
         good=pl.col("step").is_not_null(),
-    ).drop("elapsed", "rest")
+    ).drop("elapsed", "used")
 
 
 def speculation_of(messages: pl.DataFrame) -> pl.DataFrame:

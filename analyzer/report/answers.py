@@ -115,6 +115,32 @@ def changed(rows: Rows) -> Grid:
     )
 
 
+_JUDGED = {True: "yes", False: "no", None: "too few to tell"}
+
+
+def every(rows: Rows) -> Grid:
+    """All rows, in the words of those that changed."""
+    return Grid(
+        header=(
+            *("metric", "before", "after", "change", "difference (95 % interval)"),
+            *("beyond noise", "values before", "values after"),
+        ),
+        rows=tuple(
+            (
+                words.measured(row),
+                *_sides(row),
+                _relative(row),
+                safe_text(words.change(row | {"unit": _unit(row)})),
+                NONE if 0 in _counts(row) else _JUDGED[row.get("beyond_noise")],
+                *(f"{number:,}" for number in _counts(row)),
+            )
+            for row in rows
+        ),
+        right=(False, True, True, True, False, False, True, True),
+        keep=(True,) * 8,
+    )
+
+
 def _sides(row: dict[str, Any]) -> tuple[str, str]:
     unit = _unit(row)
     return quantity(row.get("baseline"), unit), quantity(row.get("window"), unit)
@@ -163,8 +189,9 @@ def unchanged(table: Table) -> list[str]:
         lines.append(f"{count} did not change beyond noise: {_names(judged)}.")
     if few:
         lines.append(
-            f"{plural(len(few), 'metric')} with too few values on a side for an interval or a p95 "
-            f"({FEWEST}, or {FEWEST_MINUTES} minutes): {_names(few)}."
+            f"{plural(len(few), 'metric')} with too few values on a side for an interval or a p95, "
+            f"which take {FEWEST} values ({FEWEST_MINUTES} minutes for requests per minute): "
+            f"{_names(few)}."
         )
     if alone:
         for side, number in (("before", 0), ("after", 1)):
@@ -197,16 +224,16 @@ def _names(metrics: set[str]) -> str:
 
 
 def compared(table: Table) -> str:
-    """The answer in a sentence or two, errors first."""
+    """The answer in a sentence or two: errors first where they changed, else last."""
     beyond, rest = words.changes(table.rows)
     if not table.rows:
         return "Neither side holds anything that could be compared."
     errors = next((row for row in rest if row["metric"] == _ERRORS), None)
-    first = f"{_failing(errors)} " if errors and 0 not in _counts(errors) else ""
+    last = f" {_failing(errors)}" if errors and 0 not in _counts(errors) else ""
     if not beyond and not any(row.get("beyond_noise") is False for row in rest):
-        return f"{first}Nothing can be said: no metric has enough values on both sides."
+        return f"Nothing can be said: no metric has enough values on both sides.{last}"
     if not beyond:
-        return f"{first}Nothing changed beyond noise."
+        return f"Nothing changed beyond noise.{last}"
     ordered = _biggest_first(beyond)
     metrics = list(dict.fromkeys(row["metric"] for row in ordered))
     every = len({row["metric"] for row in table.rows})
@@ -215,8 +242,8 @@ def compared(table: Table) -> str:
     more = f" and {len(metrics) - _NAMED} more" if len(metrics) > _NAMED else ""
     order = ", biggest first" if len(metrics) > 1 else ""
     return (
-        f"{first}{len(metrics)} of {plural(every, 'metric')} changed beyond noise{order}: "
-        f"{named}{more}."
+        f"{len(metrics)} of {plural(every, 'metric')} changed beyond noise{order}: "
+        f"{named}{more}.{last}"
     )
 
 
@@ -281,8 +308,11 @@ def verified(table: Table) -> str:
         return "No finding fires, so there is nothing to verify."
     ahead = [row for row in table.rows if row.get("when") == "before"]
     early = list(dict.fromkeys(row["rule"] for row in ahead if row["outcome"] == "met"))
+    never = list(dict.fromkeys(row["rule"] for row in table.rows if row.get("when") == "never"))
     if counts["met"] == every:
         met = f"{'the criterion is' if every == 1 else f'all {every} criteria are'} met"
+        if never:
+            return f"{_capital(met)}, but {_not_found(never)}"
         return f"{_capital(met)}, but {_too_early(early)}" if early else f"Fixed: {met}."
     if counts["cannot say"] == every:
         none = "the criterion cannot" if every == 1 else f"none of {every} criteria can"
@@ -300,6 +330,11 @@ def _too_early(rules: list[str]) -> str:
         f"the requests judged are from before {', '.join(rules)} began: this shows what healthy "
         "looks like, not that it is fixed. Ask of a time after the change."
     )
+
+
+def _not_found(rules: list[str]) -> str:
+    were = "was" if len(rules) == 1 else "were"
+    return f"{', '.join(rules)} {were} not found in this case to begin with: nothing was fixed."
 
 
 def _capital(text: str) -> str:

@@ -32,8 +32,6 @@ def lanes(table: Table) -> list[Block]:
     )
     if inside:
         out.append(Words(f"incident: {window((inside[0], inside[-1] + width))}"))
-    else:
-        out.append(Words("no window stands out from the rest"))
     return out + [Words(note) for note in table.notes]
 
 

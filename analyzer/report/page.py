@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +101,9 @@ def _render(
             lines=lines,
             method=method,
             facts=page.facts,
-            table_of=_every(page.table) if page.table.kind == "analyze.compare" else None,
+            table_of=answers.every(page.table.rows)
+            if page.table.kind == "analyze.compare"
+            else None,
             notes=page.table.notes,
             sources=[(name, grid(table)) for name, table in page.sources if table.rows],
             queries=page.queries,
@@ -109,13 +111,6 @@ def _render(
             data=Markup(json.embedded(page.table)),  # noqa: S704 - escaped there for a data block
         )
     )
-
-
-def _every(table: Table) -> Grid:
-    """All rows; the relative change gets a heading of its own beside the absolute one."""
-    names = {"change_ratio": "relative_ratio"}
-    rows = tuple({names.get(key, key): item for key, item in row.items()} for row in table.rows)
-    return grid(replace(table, rows=rows))
 
 
 @cache

@@ -10,6 +10,7 @@ from analyzer.report.values import cell, count, duration
 if TYPE_CHECKING:
     from analyzer.contract.types import RequestView
 
+_CACHED = "; what of them was cached is not told"
 _VIEWS = {"e2e": "end to end", "ttft": "to the first token"}
 
 
@@ -22,7 +23,11 @@ def view(value: RequestView) -> list[Block]:
         out.append(Waterfall(value.bars, total))
     out += _segments(value)
     out += [Words(note) for note in value.notes]
-    told = tuple((name, count(number)) for name, number in value.tokens if number is not None)
+    told = tuple(
+        (name, count(number) + (_CACHED if name == "input_tokens" else ""))
+        for name, number in value.tokens
+        if number is not None
+    )
     if value.tokens:
         out += [Heading("tokens"), Facts(told) if told else Words("none told")]
     if value.records:

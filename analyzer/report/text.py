@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
+from analyzer.report._cut import apart, cells
 from analyzer.report.blocks import (
     Block,
     Code,
@@ -156,29 +156,9 @@ def _found(block: Found, width: int) -> list[str]:
 # --- tables --------------------------------------------------------------------------------------
 
 
-def cells(text: str) -> int:
-    """Columns a text takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
-        for char in text
-    )
-
-
 def _pad(text: str, width: int, *, right: bool = False) -> str:
     space = " " * max(0, width - cells(text))
     return space + text if right else text + space
-
-
-def _cut(text: str, width: int) -> str:
-    """Middle cut: the head and the tail of a path both tell something."""
-    if cells(text) <= width:
-        return text
-    keep = width - 1
-    while cells(text[: keep - keep // 2]) + cells(text[-(keep // 2) :]) > width - 1:
-        keep -= 1
-    return text[: keep - keep // 2] + "…" + (text[-(keep // 2) :] if keep // 2 else "")
 
 
 @_lines.register(Grid)
@@ -211,8 +191,15 @@ def _grid(block: Grid, width: int) -> list[str]:
 
 
 def _drawn(block: Grid, widths: list[int]) -> list[str]:
-    rows = (block.header, *block.rows)
-    return [line for row in rows for line in _row(row, widths, block.right)]
+    names = [apart([row[index] for row in block.rows], width) for index, width in enumerate(widths)]
+    lines = _row([[name] for name in block.header], widths, block.right)
+    for number, row in enumerate(block.rows):
+        texts = [
+            textwrap.wrap(text, width) if " " in text and cells(text) > width else name[number]
+            for text, width, name in zip(row, widths, names, strict=True)
+        ]
+        lines += _row(texts, widths, block.right)
+    return lines
 
 
 def _columns(block: Grid, indices: list[int]) -> Grid:
@@ -260,12 +247,8 @@ def _fit(widths: list[int], block: Grid, width: int) -> list[int] | None:
     return out
 
 
-def _row(texts: tuple[str, ...], widths: list[int], right: tuple[bool, ...]) -> list[str]:
-    """One row: sentences wrap within their column, names are cut."""
-    columns = [
-        textwrap.wrap(text, width) if " " in text and cells(text) > width else [_cut(text, width)]
-        for text, width in zip(texts, widths, strict=True)
-    ]
+def _row(columns: list[list[str]], widths: list[int], right: tuple[bool, ...]) -> list[str]:
+    """One row: sentences wrap within their column, names are cut or broken."""
     return [
         _GAP.join(
             _pad(lines[number] if number < len(lines) else "", width, right=side)

@@ -7,7 +7,12 @@ from collections.abc import Iterable
 from analyzer.contract.types import Clear, Finding, Table
 from analyzer.engines.duckdb import Engine
 from analyzer.runbook._evaluate import Say, outcome_of
-from analyzer.runbook._play import Play
+from analyzer.runbook._play import Play, all_plays
+
+
+def family_of(name: str) -> list[Play]:
+    """The plays whose name begins with ``name``, as ``queue``; none where there is no such."""
+    return [play for rule, play in all_plays().items() if rule.startswith(f"{name}.")]
 
 
 def outcomes(plays: Iterable[Play], engine: Engine, say: Say) -> Table:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from analyzer.contract.types import Table
+from analyzer.contract.types import Finding, Table
 from analyzer.engines.duckdb import Engine
-from analyzer.runbook._evaluate import coverage_of, steady
-from analyzer.runbook._play import CriterionOf, Play
+from analyzer.runbook._evaluate import Say, coverage_of, evaluate, outcome_of, steady
+from analyzer.runbook._family import family_of
+from analyzer.runbook._play import CriterionOf, Play, play_named
 
 MET, NOT_MET, CANNOT_SAY = "met", "not met", "cannot say"
 BEFORE = "before"
+NEVER = "never"
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -23,12 +26,45 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The plays to ask, when each one's finding holds in the case, and which found nothing."""
+
+    plays: list[Play]
+    windows: dict[str, tuple[int, int]]
+    never: frozenset[str] = frozenset()
+
+
+def asked_of(rule: str | None, engine: Engine | None, say: Say) -> Asked:
+    """What to hold a later time to: a rule, a family of them (those that fire), or all that fire.
+
+    ``engine`` is the case in which they fired; without it that is not known.
+    """
+    plays = [] if rule is None else family_of(rule) or [play_named(rule)]
+    if engine is None:
+        return Asked(plays, {})
+    if rule is None:
+        found = [one for one in evaluate(engine, say).found if one.severity != "note"]
+        plays = [play_named(one.rule) for one in found]
+    else:
+        told = [outcome_of(play, engine, say) for play in plays]
+        found = [one for one in told if isinstance(one, Finding)]
+    fired = {one.rule for one in found}
+    plays = [play for play in plays if play.rule in fired] or plays
+    windows = {one.rule: one.window for one in found if one.window}
+    return Asked(plays, windows, frozenset(play.rule for play in plays) - fired)
+
+
 def verify(
-    plays: Iterable[Play], engine: Engine, windows: Mapping[str, tuple[int, int]] | None = None
+    plays: Iterable[Play],
+    engine: Engine,
+    windows: Mapping[str, tuple[int, int]] | None = None,
+    never: Collection[str] = (),
 ) -> Table:
     """One row a criterion: met, not met, or cannot say and why.
 
-    ``windows`` tells when each finding held: what was met before it began proves no fix.
+    ``windows`` tells when each finding held: what was met before it began proves no fix. ``never``
+    names the rules that found nothing in the case, where nothing was to be fixed.
     """
     told = engine.rows(
         "SELECT min(start_ns) AS first_ns, max(start_ns) AS last_ns FROM resolve_request"
@@ -37,7 +73,11 @@ def verify(
     rows = [
         row
         for play in plays
-        for row in _rows(play, engine, _when(asked, (windows or {}).get(play.rule)))
+        for row in _rows(
+            play,
+            engine,
+            NEVER if play.rule in never else _when(asked, (windows or {}).get(play.rule)),
+        )
     ]
     return Table("analyze.verify", tuple(rows))
 

@@ -27,6 +27,7 @@ from analyzer.simulate.outcome import (
 )
 from analyzer.simulate.replica import Replica
 from analyzer.simulate.sessions import Session, drawn, gaps, traced
+from analyzer.simulate.steps import blocks_of, cost_of
 from analyzer.simulate.world import NS_PER_MS, NS_PER_S, Arrivals, Log, World, load
 
 _WORLDS = Path(__file__).parent / "worlds"
@@ -237,13 +238,24 @@ def simulate(world: World, folder: Path, *more: Recorder) -> Counts:
     """Run a world and write its logs into ``folder``; ``more`` recorders are told as well."""
     logs = logs_of(world)
     modules = [_module(one.format) for one in logs]
-    folder.mkdir(parents=True, exist_ok=True)
-    recorders = [
-        module.recorder(folder, log, world) for module, log in zip(modules, logs, strict=True)
-    ]
+    for replica in world.replicas:
+        # What has no times or no room is refused before anything is written.
+        setup = world.engine_of(replica)
+        cost_of(setup)
+        blocks_of(setup)
     detail = any(getattr(module, "NEEDS_CHUNKS", False) for module in modules)
     prefills = any(getattr(module, "NEEDS_PREFILLS", False) for module in modules)
-    return run(world, *recorders, *more, detail=detail, prefills=prefills)
+    folder.mkdir(parents=True, exist_ok=True)
+    recorders: list[Recorder] = []
+    try:
+        for module, log in zip(modules, logs, strict=True):
+            recorders.append(module.recorder(folder, log, world))
+        return run(world, *recorders, *more, detail=detail, prefills=prefills)
+    except BaseException:
+        # Closing twice does no harm; a file left open would.
+        for one in recorders:
+            one.close()
+        raise
 
 
 def _module(name: str) -> Any:  # noqa: ANN401 - a module with ``recorder``

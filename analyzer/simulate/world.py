@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from analyzer.errors import AnalyzerError
+from analyzer.simulate._check import check
 from analyzer.simulate._tables import build, put, value_of
 
 NS_PER_S, NS_PER_MS, NS_PER_US = 1_000_000_000, 1_000_000, 1_000
@@ -316,7 +317,7 @@ def load(path: Path, sets: typing.Sequence[str] = (), seed: int | None = None) -
 def from_dict(told: dict[str, Any]) -> World:
     """World of a table as TOML gives it."""
     world = build(World, told, "")
-    _check(world)
+    check(world)
     return typing.cast("World", world)
 
 
@@ -330,7 +331,7 @@ def with_sets(world: World, sets: typing.Sequence[str], seed: int | None = None)
         put(changed, key.strip(), value_of(value.strip()))
     if seed is not None:
         changed.seed = seed
-    _check(changed)
+    check(changed)
     return changed
 
 
@@ -340,43 +341,3 @@ def _epoch_ns(text: str) -> int:
         moment = moment.replace(tzinfo=UTC)
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * NS_PER_S + since.microseconds * NS_PER_US
-
-
-def _check(world: World) -> None:
-    """What no single field can say."""
-    try:
-        _epoch_ns(world.start)
-    except ValueError:
-        raise AnalyzerError(f"start is {world.start!r}", 'start = "2026-03-02T09:00:00Z"') from None
-    names = [one.name for one in world.replicas]
-    if not names or len(set(names)) != len(names):
-        raise AnalyzerError("replicas need names of their own", "[[replicas]] name = ...")
-    routes = {one.name: one for one in world.gateway.routes}
-    for route in world.gateway.routes:
-        for name in route.replicas:
-            if name not in names:
-                raise AnalyzerError(f"route {route.name} names no replica {name}", str(names))
-        if route.fallback and route.fallback not in routes:
-            raise AnalyzerError(f"route {route.name} falls back to no route {route.fallback}", "")
-        if route.unreachable and route.timeout_s <= 0:
-            raise AnalyzerError(f"route {route.name} would hang for ever", "give it timeout_s")
-    for stream in world.arrivals:
-        _check_arrivals(stream, routes)
-    for replica in world.replicas:
-        setup = world.engine_of(replica)
-        if setup.max_step_tokens < setup.max_running * (setup.drafts + 1):
-            raise AnalyzerError(
-                f"{replica.name}: a step of {setup.max_step_tokens} tokens cannot hold "
-                f"{setup.max_running} sequences", "raise max_step_tokens or lower max_running",
-            )  # fmt: skip
-
-
-def _check_arrivals(stream: Arrivals, routes: dict[str, Route]) -> None:
-    if stream.process not in ("poisson", "even", "bursty", "trace"):
-        raise AnalyzerError(
-            f"arrivals {stream.kind}: no process {stream.process}", "poisson, even, bursty or trace"
-        )
-    if stream.process == "trace" and not stream.file:
-        raise AnalyzerError(f"arrivals {stream.kind} have no file", 'file = "trace.jsonl"')
-    if stream.route not in routes:
-        raise AnalyzerError(f"arrivals {stream.kind}: no route {stream.route}", str([*routes]))

@@ -28,7 +28,7 @@ def rows(told: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
     for label, model, group in groups:
         options = deployed.options_of(json.loads(group[0]["told"] or "{}"))
         everything = [_row(one) for one in group if one["source_id"] is not None]
-        others = served - {_plain(model)}
+        others = served - {_plain(model), ""}
         mine = [row for row in everything if _plain(str(row.get("model", ""))) not in others]
         facts = deployed.merged(mine, options, model or None)
         # What is told of a model that others of these requests ask for is theirs alone.
