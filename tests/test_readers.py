@@ -1,6 +1,7 @@
 """Every reader, found by listing the folder: samples, account, and what must never raise."""
 
 import gzip
+import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -25,8 +26,10 @@ FILES = sorted(
 )
 TODAY = 1_772_323_200_000_000_000  # 2026-03-01, so that logs without a year always mean the same
 OPTIONS = Options(today_ns=TODAY)
-CUTS = 40
-FLIPS = 150
+# ANALYZE_SEEDS=20 pytest tests/test_readers.py cuts and damages each sample twenty times as often.
+SEEDS = int(os.environ.get("ANALYZE_SEEDS", "1"))
+CUTS = 20 * SEEDS
+FLIPS = 60 * SEEDS
 # An open request's row may change when its file grows; what was told beside it is final.
 TOLD_ONCE = ("chunk", "prompt_block", "request_tag")
 

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 _LARGEST = 2_800_000
 """Characters of a page that still opens at once on a phone, and passes as an attachment."""
 
+_PICTURES = 12
+"""Findings with a picture; whoever has more reads their numbers."""
+
 _NEXT = 3
 """Inputs named as the next step; the section of what could not be checked has all."""
 
@@ -169,7 +172,7 @@ def _finding(number: int, value: Finding, requests: int) -> dict[str, Any]:
         "number": number,
         "value": value,
         "facts": _size(value),
-        "chart": picture(value),
+        "chart": picture(value) if number <= _PICTURES else None,
         "evidence": [
             {
                 "label": item.label,
