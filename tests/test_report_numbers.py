@@ -125,7 +125,6 @@ def test_long_names_and_many_rows_keep_the_page_small():
     )
     page = html(many)
     assert len(page.encode()) < 3_000_000
-    assert page == html(many)
     assert "further rows not shown here" in page
     assert "further findings not shown here" in page
     assert ">120 found<" in page

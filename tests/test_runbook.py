@@ -50,8 +50,12 @@ def case(request, tmp_path_factory):
     return case_of(logs, folder / "case.duckdb")
 
 
-def test_every_rule_has_exactly_one_kind_of_outcome(case):
-    result = analyzer.findings(case)
+@pytest.fixture(scope="module")
+def result(case):
+    return analyzer.findings(case)
+
+
+def test_every_rule_has_exactly_one_kind_of_outcome(result):
     rules = (
         {one.rule for one in result.found}
         | {one.rule for one in result.clear}
@@ -62,8 +66,8 @@ def test_every_rule_has_exactly_one_kind_of_outcome(case):
     assert counted == len(PLAYS)
 
 
-def test_the_sql_of_every_number_gives_that_number(case):
-    found = analyzer.findings(case).found
+def test_the_sql_of_every_number_gives_that_number(case, result):
+    found = result.found
     assert found
     with engine_of(case) as engine:
         for finding in found:
@@ -78,9 +82,9 @@ def test_the_sql_of_every_number_gives_that_number(case):
                 assert engine.value(criterion.sql) is not None, criterion
 
 
-def test_a_picture_shows_what_its_sql_gives(case):
+def test_a_picture_shows_what_its_sql_gives(case, result):
     with engine_of(case) as engine:
-        for finding in analyzer.findings(case).found:
+        for finding in result.found:
             if finding.chart is None:
                 assert PLAYS[finding.rule].front.chart is None
                 continue
@@ -105,15 +109,15 @@ def test_a_picture_of_many_requests_is_a_sample(case):
     assert MOST / 2 < series.count("many") <= MOST
 
 
-def test_findings_name_requests_that_exist(case):
-    for finding in analyzer.findings(case).found:
+def test_findings_name_requests_that_exist(case, result):
+    for finding in result.found:
         assert finding.examples, finding.rule
         for example in finding.examples[:1]:
             assert analyzer.show(case, example).id == example
 
 
-def test_findings_are_complete(case):
-    for finding in analyzer.findings(case).found:
+def test_findings_are_complete(result):
+    for finding in result.found:
         assert finding.severity in SEVERITIES
         assert finding.segment in SEGMENTS
         assert finding.confidence in CONFIDENCES
@@ -134,8 +138,8 @@ def test_findings_are_complete(case):
             assert not re.search(r"\{\w+\}", text), text
 
 
-def test_same_case_same_findings(case):
-    assert analyzer.findings(case) == analyzer.findings(case)
+def test_same_case_same_findings(case, result):
+    assert analyzer.findings(case) == result
 
 
 def test_an_empty_case_is_never_healthy(tmp_path):
