@@ -86,7 +86,7 @@ class Transcripts(Base):
             "parentUuid": self._last.get(session),
             "isSidechain": one.parent_session_id is not None,
             "userType": "external",
-            "cwd": "/work/project",
+            "cwd": "/srv/project",
             "sessionId": one.parent_session_id or session,
             "version": VERSION,
             "type": kind,
