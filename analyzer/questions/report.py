@@ -28,11 +28,6 @@ def build(
     window_given: bool = False,
 ) -> Report:
     """The report of one case under its filters; its times come from the data."""
-    span = engine.rows(
-        "SELECT count(*) AS requests, min(r.start_ns) AS first_ns, "
-        "max(r.start_ns + coalesce(s.e2e_ns, 0)) AS last_ns "
-        "FROM resolve_request AS r JOIN latency_segment AS s ON r.request_key = s.request_key"
-    )[0]
     window = timeline.window_of(engine)
     assumed = engine.rows(
         "SELECT s.path, n.note FROM source_note AS n JOIN source AS s ON n.source_id = s.source_id "
@@ -52,7 +47,7 @@ def build(
         title=title or ("Incident report" if window_given or incident else "Report"),
         verdict=findings.verdict,
         window=window,
-        requests=span["requests"],
+        requests=int(engine.value("SELECT count(*) FROM resolve_request") or 0),
         findings=findings,
         segments=by_metric(engine, ()),
         timeline=Series(title_of, "start_ns", "mean_ns", "ns", "segment", binned),
@@ -74,9 +69,8 @@ def _incident(engine: Engine, bin_ns: int, say: Callable[[Any, str], str]) -> In
     if found is None:
         return None
     unit = timeline.UNITS.get(found.metric, "ns")
-    verb = "were" if found.name.endswith("tokens") else "was"
     why = (
-        f"{found.name} {verb} {say(found.inside, unit)} on average in it and "
+        f"{found.was} {say(found.inside, unit)} on average in it and "
         f"{say(found.outside, unit)} in the rest of the case: of all windows and metrics the "
         "clearest difference"
     )

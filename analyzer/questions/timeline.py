@@ -155,6 +155,11 @@ class Standout:
         """The metric in words."""
         return _WATCHED[self.metric]
 
+    @property
+    def was(self) -> str:
+        """The name and its verb: ``queue wait was``, ``output tokens were``."""
+        return f"{self.name} {'were' if self.name.endswith('tokens') else 'was'}"
+
 
 def standout(engine: Engine, bin_ns: int) -> Standout | None:
     """The window and metric with the clearest rise, or None where nothing stands out.

@@ -59,9 +59,8 @@ def _when(found: Standout, say: Callable[[Any, str], str], *, explained: bool) -
     start, end = (say(moment, "time_ns") for moment in found.window)
     if start[:10] == end[:10]:
         end = end[11:]
-    verb = "were" if found.name.endswith("tokens") else "was"
     text = (
-        f"From {start} to {end} {found.name} {verb} {say(found.inside, unit)} on average, "
+        f"From {start} to {end} {found.was} {say(found.inside, unit)} on average, "
         f"{say(found.outside, unit)} otherwise"
     )
     return f"{text}." if explained else f"{text}; the logs at hand do not tell why."

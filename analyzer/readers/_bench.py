@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,8 +17,9 @@ import pyarrow as pa
 
 from analyzer.contract.types import Batch, Problem
 from analyzer.readers._document import each_value, read_all
-from analyzer.readers._file import InputFile
+from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink
+from analyzer.readers._reader import Claim
 from analyzer.readers._rows import excerpt
 from analyzer.readers._times import DURATIONS
 
@@ -52,6 +55,15 @@ class Run:
             raise Bad(f"its columns differ in length: {', '.join(map(str, sorted(lengths)))}")
         return lengths.pop()
 
+    def offsets(self, i: int, ttft_ns: int | None) -> list[int]:
+        """When each chunk of a request came, from its TTFT and the gaps after it."""
+        gaps = self.at("itls", i)
+        steps = [ns_of(gap, "itls") or 0 for gap in gaps] if isinstance(gaps, list) else []
+        offsets = list(accumulate([ttft_ns, *steps])) if ttft_ns is not None else []
+        if offsets and offsets[-1] not in DURATIONS:
+            raise Bad("its gaps add up to more than any request")
+        return offsets
+
     def chunks(self, record: int, offsets: list[int]) -> None:
         """The chunks of one request, in order."""
         self._records += [record] * len(offsets)
@@ -70,6 +82,22 @@ class Run:
             "kind": pa.array(["content"] * len(self._records)),
         }
         return dataclasses.replace(batch, tables={**batch.tables, "chunk": pa.table(columns)})
+
+
+def run_claim(
+    head: Head, scalars: tuple[bytes, ...], columns: tuple[str, ...], summary: str
+) -> Claim:
+    """A claim on an object with the scalars of a run and one column of numbers or more."""
+    if not head.data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return Claim(0, "it is no JSON object")
+    keys = set(re.findall(rb'"(\w+)"\s*:', head.data))
+    missing = [name.decode() for name in scalars if name not in keys]
+    if missing:
+        share = 1 - len(missing) / len(scalars)
+        return Claim(0.7 * share, f"it lacks {', '.join(missing)}")
+    if not any(name.encode() in keys for name in columns):
+        return Claim(0.9, f"it is {summary}")
+    return Claim(1, "")
 
 
 def ns_of(value: Any, column: str) -> int | None:  # noqa: ANN401

@@ -8,10 +8,11 @@ from typing import Any, NewType
 import polars as pl
 
 from analyzer.contract.types import Problem
+from analyzer.readers._hints import no_time
 from analyzer.readers._open_request import OpenRequest, memory_of
 from analyzer.readers._rows import believed, clean, int_or_none, text_or_none
 from analyzer.readers._stream_lines import MANY
-from analyzer.readers._times import NO_TIME, seconds_to_ns, time_to_ns
+from analyzer.readers._times import seconds_to_ns, time_to_ns
 from analyzer.readers._usage import token_buckets
 
 Key = NewType("Key", str)
@@ -255,7 +256,9 @@ class OpenRequests:
         facts["max_output_tokens"] = int_or_none(value.get("max_tokens"))
         scheduled = time_to_ns(value.get("scheduled_at"), self._zone)
         if scheduled is None and value.get("scheduled_at") is not None:
-            self._problems.append(Problem(record, f"'scheduled_at' {NO_TIME}"))
+            self._problems.append(
+                Problem(record, f"'scheduled_at' {no_time(value['scheduled_at'])}")
+            )
         if scheduled is not None and scheduled <= one.start_ns:
             facts["hold_ns"] = one.start_ns - scheduled
         return facts

@@ -6,19 +6,15 @@ own times, they make a second row of the same id with the vantage of the engine.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from itertools import accumulate
 from typing import Any
 
 from analyzer.contract.types import Batch
-from analyzer.readers._bench import Run, ns_of, read_runs
+from analyzer.readers._bench import Run, ns_of, read_runs, run_claim
 from analyzer.readers._errors import error_class
 from analyzer.readers._file import Head, InputFile
-from analyzer.readers._jsonl import Bad
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import text_or_none
-from analyzer.readers._times import DURATIONS
 from analyzer.readers._usage import token_buckets
 
 _SCALARS = (b"date", b"model_id", b"num_prompts", b"request_rate")
@@ -38,16 +34,7 @@ _SUMMARY = (
 
 def probe(head: Head) -> Claim:
     """An object with the scalars of a run and at least one column of per-request numbers."""
-    if not head.data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return Claim(0, "it is no JSON object")
-    keys = set(re.findall(rb'"(\w+)"\s*:', head.data))
-    missing = [name.decode() for name in _SCALARS if name not in keys]
-    if missing:
-        share = 1 - len(missing) / len(_SCALARS)
-        return Claim(0.7 * share, f"it lacks {', '.join(missing)}")
-    if not any(name.encode() in keys for name in _COLUMNS):
-        return Claim(0.9, f"it is {_SUMMARY}")
-    return Claim(1, "")
+    return run_claim(head, _SCALARS, _COLUMNS, _SUMMARY)
 
 
 def _count(run: Run) -> int:
@@ -60,13 +47,8 @@ def _count(run: Run) -> int:
 
 def _take(run: Run, i: int, record: int) -> None:
     """Rows of one request."""
-    ttft, gaps = ns_of(run.at("ttfts", i), "ttfts") or None, run.at("itls", i)
-    if not isinstance(gaps, list):
-        gaps = []
-    steps = [ns_of(gap, "itls") or 0 for gap in gaps]
-    offsets = list(accumulate([ttft, *steps])) if ttft is not None else []
-    if offsets and offsets[-1] not in DURATIONS:
-        raise Bad("its gaps add up to more than any request")
+    ttft = ns_of(run.at("ttfts", i), "ttfts") or None
+    offsets = run.offsets(i, ttft)
     server = {
         "queue_ns": ns_of(run.at("server_queue_times", i), "server_queue_times"),
         # vLLM's own word for it is TTFT, but it counts from the moment of scheduling.

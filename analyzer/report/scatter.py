@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from analyzer.contract.types import Chart
 
 _COLOURS = ("#d0564a", "#3b8fc4", "#8a6fd1", "#3f9b6c", "#c25b86", "#8c9196")
-_REST = ("others", "answered", "passed on at once", "before it")
+_REST = ("others", "answered", "outcome not told", "passed on at once", "before it")
 """Series that stand for the requests without the finding: drawn first, in the second colour."""
 _MOMENT = "time_ns"
 _NS_PER_MS = 1_000_000
