@@ -8,25 +8,17 @@ from typing import Any
 
 import msgspec
 
-from analyzer.readers._errors import error_class
 from analyzer.readers._jsonl import Bad, Sink
 from analyzer.readers._loadgen import add_chunks, counted
-from analyzer.readers._rows import text_or_none
 from analyzer.readers._times import DURATIONS
+from analyzer.readers._vendor_events import told_by
+from analyzer.readers._vendor_told import CONTENT, Told
 
-_DELTAS = {
-    "response.output_text.delta": "content",
-    "response.refusal.delta": "content",
-    "response.reasoning_text.delta": "reasoning",
-    "response.reasoning_summary_text.delta": "reasoning",
-    "response.function_call_arguments.delta": "tool_call",
-}
-_BLOCKS = {
-    "text_delta": ("content", "text"),
-    "thinking_delta": ("reasoning", "thinking"),
-    "input_json_delta": ("tool_call", "partial_json"),
-}
-_Piece = tuple[str, int]
+_NAMES = {
+    "response_id": "response_id", "model": "model", "service_tier": "tier",
+    "finish_reason": "finish", "error": "error",
+}  # fmt: skip
+_LAST_WORD = {"finish", "error"}
 
 
 @dataclass
@@ -55,66 +47,28 @@ class Answer:
                 return
         if not isinstance(event, dict):
             return
-        self._learn(event)
-        for kind, chars in self._pieces(event):
+        if isinstance(event.get("metrics"), dict):
+            self.metrics = event["metrics"]
+        told = self._told(event)
+        told.learn()
+        self.usage |= told.usage or {}
+        for name, ours in _NAMES.items():
+            value = told.facts.columns.get(name)
+            if value is not None and (ours not in self.facts or ours in _LAST_WORD):
+                self.facts[ours] = value
+        for kind, chars in told.pieces:
             self.offsets.append(offset_ns)
             self.kinds.append(kind)
             self.chars.append(chars)
 
-    def _learn(self, event: dict[str, Any]) -> None:
-        inner = event.get("message") if event.get("type") == "message_start" else None
-        inner = event.get("response") if inner is None else inner
-        for one in (event, inner):
-            if not isinstance(one, dict):
-                continue
-            if isinstance(one.get("usage"), dict):
-                self.usage |= one["usage"]
-            for name, key in (("response_id", "id"), ("model", "model"), ("tier", "service_tier")):
-                if name not in self.facts and (told := text_or_none(one.get(key))):
-                    self.facts[name] = told
-        if isinstance(event.get("metrics"), dict):
-            self.metrics = event["metrics"]
-        if event.get("error") or event.get("object") == "error":
-            self.facts["error"] = _error(event.get("error") or event)
-        stop = event.get("delta")
-        if isinstance(stop, dict) and (reason := text_or_none(stop.get("stop_reason"))):
-            self.facts["finish"] = reason
-
-    def _pieces(self, event: dict[str, Any]) -> Iterator[_Piece]:
-        kind = event.get("type")
-        if isinstance(kind, str) and kind in _DELTAS:
-            yield from _piece(_DELTAS[kind], event.get("delta"))
-        elif kind == "content_block_delta" and isinstance(event.get("delta"), dict):
-            delta = event["delta"]
-            name, key = _BLOCKS.get(str(delta.get("type")), ("content", ""))
-            yield from _piece(name, delta.get(key))
-        elif "choices" in event:
-            yield from self._choices(event["choices"])
-        elif "text_output" in event:
-            yield from _piece("content", event["text_output"])
-        elif isinstance(event.get("token"), dict):
-            yield from _piece("content", event["token"].get("text"))
-
-    def _choices(self, choices: Any) -> Iterator[_Piece]:  # noqa: ANN401
-        pieces: dict[str, int] = {}
-        for choice in choices if isinstance(choices, list) else ():
-            if not isinstance(choice, dict):
-                continue
-            if reason := text_or_none(choice.get("finish_reason")):
-                self.facts["finish"] = reason
-            delta = choice.get("delta")
-            if "message" in choice:
-                self.whole, delta = True, choice["message"]
-            if not isinstance(delta, dict):
-                delta = {"content": choice.get("text")}
-            for kind, chars in _delta(delta):
-                pieces[kind] = pieces.get(kind, 0) + chars
-        if pieces.keys() - {"role"}:
-            pieces.pop("role", None)
-        # Several choices of one event are one chunk.
-        for kind in ("role", "reasoning", "content", "tool_call"):
-            if kind in pieces:
-                yield kind, pieces[kind]
+    def _told(self, event: dict[str, Any]) -> Told:
+        if event.get("object") == "error":
+            event = {"error": event}
+        if "choices" not in event and (told := _plain(event)) is not None:
+            return told
+        told = told_by(_as_stream(event)) or Told()
+        self.whole = self.whole or _is_whole(event)
+        return told
 
     def columns(self, *, streamed: bool | None = None) -> dict[str, Any]:
         """Columns of the request row. The first token is no role chunk."""
@@ -159,46 +113,37 @@ class Answer:
             add_chunks(sink, record, self.offsets, self.kinds, self.chars)
 
 
-def _piece(kind: str, text: Any) -> Iterator[_Piece]:  # noqa: ANN401
-    if isinstance(text, list):
-        text = "".join(one for one in text if isinstance(one, str))
-    if isinstance(text, str) and text:
-        yield kind, len(text)
+def _plain(event: dict[str, Any]) -> Told | None:
+    """Triton's and TGI's own events, which are no vendor's."""
+    told, token = Told(answer=event), event.get("token")
+    if "text_output" in event:
+        text = event["text_output"]
+        if isinstance(text, list):
+            text = "".join(one for one in text if isinstance(one, str))
+        told.piece(CONTENT, text)
+    elif isinstance(token, dict):
+        told.piece(CONTENT, token.get("text"))
+    else:
+        return None
+    return told
 
 
-def _delta(delta: dict[str, Any]) -> Iterator[_Piece]:
-    told = False
-    for kind, names in (
-        ("reasoning", ("reasoning_content", "reasoning")),
-        ("content", ("content",)),
-    ):
-        for name in names:
-            text = delta.get(name)
-            if isinstance(text, str) and text:
-                told = True
-                yield kind, len(text)
-                break
-    calls = delta.get("tool_calls")
-    if isinstance(calls, list) and calls:
-        told = True
-        yield "tool_call", sum(map(_call, calls))
-    if "role" in delta and not told:
-        yield "role", 0
+def _is_whole(event: dict[str, Any]) -> bool:
+    choices = event.get("choices")
+    return isinstance(choices, list) and any(
+        isinstance(choice, dict) and "message" in choice for choice in choices
+    )
 
 
-def _call(call: Any) -> int:  # noqa: ANN401
-    function = call.get("function") if isinstance(call, dict) else None
-    texts = function.values() if isinstance(function, dict) else ()
-    return sum(len(text) for text in texts if isinstance(text, str))
-
-
-def _error(error: Any) -> str:  # noqa: ANN401
-    if isinstance(error, dict):
-        code = error.get("code", error.get("status"))
-        if isinstance(code, int) and 400 <= code < 600:
-            return f"http {code}"
-        error = " ".join(str(error.get(name) or "") for name in ("type", "message"))
-    return error_class(str(error)) or "error"
+def _as_stream(event: dict[str, Any]) -> dict[str, Any]:
+    """A whole chat answer as the one event it would be."""
+    if not _is_whole(event):
+        return event
+    choices = [
+        choice | {"delta": choice.get("message")} if isinstance(choice, dict) else choice
+        for choice in event["choices"]
+    ]
+    return event | {"choices": choices}
 
 
 def sse_events(text: str) -> Iterator[str]:
