@@ -30,6 +30,10 @@ PRO_QWEN = (
     "RTXPRO6000~Qwen3-30B-A3B-Instruct-2507",
     {"model": "qwen3-30b-a3b", "gpu": "rtx-pro-6000-bw", "count": 2, "tp": 1, "dp": 2},
 )
+PRO_LINK = {"link_gb_s": 16, "link_us": 20}
+"""casys-kaist/LLMServingSim, bench/examples/configs/Qwen3-30B-A3B-Instruct-2507.json: link_bw 16,
+link_latency 20000; NCCL over PCIe without peer access. The same two figures stand in all cluster
+descriptions there for this machine, of dense models too."""
 RTX4090 = ("RTX4090~Llama-3.1-8B", {"model": "llama-3.1-8b", "gpu": "rtx4090"})
 
 
@@ -50,6 +54,8 @@ def measured(name):
         "frontend_ms": 0, "tokenize_us_per_token": 0, "out_ms": 0,
         # What a graph replays at most: twice the sequences, 512 at most.
         "graph_tokens": min(2 * told["max_num_seqs"], 512),
+        # FlashAttention 2, as on all parts but Hopper: kBlockM of its kernels over a paged cache.
+        "attention_rows": 64,
     }  # fmt: skip
     if "kv_cache" in meta:
         engine["kv_blocks"] = meta["kv_cache"]["num_gpu_blocks"]
@@ -146,37 +152,26 @@ def test_one_efficiency_explains_a_whole_run(tmp_path):
     assert not wrong(errors(PRO_LLAMA, simulated(PRO_LLAMA, efficiency, tmp_path), everything))
 
 
-def test_what_that_efficiency_tells_of_shared_experts_on_two_devices(tmp_path):
-    """RTX PRO 6000, Qwen over two ranks: decode nearly, queue and prefill not.
+def test_that_efficiency_carries_to_shared_experts_on_two_devices(tmp_path):
+    """RTX PRO 6000, Qwen over two ranks: nothing of this run is fitted.
 
-    Every step with a prompt took this run 63 ms at least, whatever its tokens, before there was any
-    load: the host launches it and experts are exchanged over PCIe, which no bound of a device
-    knows. This test holds how far off the efficiency of the other run alone is.
+    The efficiency is that of the other run; the link is what the authors state for the machine in
+    the cluster description beside the run. Experts are exchanged over PCIe twice a layer, and ranks
+    wait for each other: without that the next test is what comes out.
+    """
+    efficiency = fitted(PRO_LLAMA, slice(None), tmp_path)
+    case = (PRO_QWEN[0], {**PRO_QWEN[1], **PRO_LINK})
+    assert not wrong(errors(case, simulated(case, efficiency, tmp_path), slice(None)))
+
+
+def test_a_link_at_the_rate_of_its_data_sheet_is_not_that_machine(tmp_path):
+    """PCIe 5 promises four times what its exchanges reach: then queue and prefill come too short.
+
+    The link is the one quantity that model, part and the other run do not tell.
     """
     efficiency = fitted(PRO_LLAMA, slice(None), tmp_path)
     found = errors(PRO_QWEN, simulated(PRO_QWEN, efficiency, tmp_path), slice(None))
-    assert set(wrong(found)) <= {"queue p90", "prefill p50", "prefill p90", "decode p90"}
+    assert {"queue p90", "prefill p90"} <= set(wrong(found))
     for name in ("decode p50", "decode p90"):
         was, now, _ = found[name]
-        assert -0.17 < now / was - 1 < 0
-
-
-def test_launches_read_off_the_first_ten_requests_explain_its_decode(tmp_path):
-    """One more number, the host's time to launch a step, from ten requests; the rest is tested.
-
-    Decode is right then. Prefill at p90 stays a third too short: what loaded steps cost beyond
-    launches and bounds is not in this model, and so the queue at p90 is a third too short as well.
-    """
-    efficiency, few, rest = fitted(PRO_LLAMA, slice(None), tmp_path), slice(0, 10), slice(10, None)
-    start, end = SEGMENTS["prefill"]
-    real = [one[end] - one[start] for one in measured(PRO_QWEN[0]).rows[few]]
-
-    # A prompt alone is one step: the shortest of them is what no step is shorter than.
-    least_ms = round(1000 * min(real))
-    assert 60 <= least_ms <= 70
-    launching = (PRO_QWEN[0], {**PRO_QWEN[1], "eager_ms": least_ms})
-    found = errors(PRO_QWEN, simulated(launching, efficiency, tmp_path), rest)
-    assert set(wrong(found)) <= {"queue p90", "prefill p50", "prefill p90"}
-    for name in ("queue p90", "prefill p50", "prefill p90"):
-        was, now, _ = found[name]
-        assert -0.4 < now / was - 1 < 0
+        assert -0.2 < now / was - 1 < 0

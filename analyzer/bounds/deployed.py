@@ -128,7 +128,8 @@ def setting_of(values: Mapping[str, Any]) -> Setting:
     asked: dict[str, Any] = part | {
         "kv": values.get("kv"),
         "count": values.get("gpu_count"),
-        **{name: values.get(name) for name in ("tp", "pp", "dp")},
+        **{name: values.get(name) for name in ("tp", "dp")},
+        "pp": _stages(values, notes),
         **{name: values.get(name) for name in ("drafts", "acceptance", "tokens_per_step")},
     }
     if values.get("params"):
@@ -149,6 +150,15 @@ def setting_of(values: Mapping[str, Any]) -> Setting:
         notes.append("one GPU: gpu_count is not told")
     kept = [text for text in at.assumed if not text.startswith("context ")]
     return replace(at, assumed=(*kept, *notes))
+
+
+def _stages(values: Mapping[str, Any], notes: list[str]) -> int | None:
+    """Stages as told; a loader that counts layers gives each device some of them."""
+    count, layers = values.get("gpu_count") or 1, values.get("gpu_layers")
+    if count > 1 and layers and not any(values.get(name) for name in ("tp", "pp", "dp")):
+        notes.append(f"its {count} GPUs have layers of their own, a token passes them in turn: pp")
+        return int(count)
+    return values.get("pp")
 
 
 def _part(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

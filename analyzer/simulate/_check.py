@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _SIGNED = ("skew_ms", "drift_ppm", "seed")
 _AT_LEAST_ONE = ("max_running", "max_step_tokens", "block_tokens", "stream_tokens", "kv_blocks",
-                 "file_block_tokens")  # fmt: skip
-_ABOVE_ZERO = ("efficiency", "status_s")
+                 "file_block_tokens", "attention_rows")  # fmt: skip
+_ABOVE_ZERO = ("efficiency", "status_s", "link_gb_s")
 _SHARES = ("loss", "failing", "acceptance", "subagent_share", "reasoning_share")
 _FIXED = (
     "kind", "dp", "kv_blocks", "block_tokens", "prefix_cache", "cache_lifetime_s", "drafts",

@@ -16,7 +16,7 @@ from analyzer.simulate.decodes import Decodes
 from analyzer.simulate.job import WAITS, Hooks, Job
 from analyzer.simulate.memory import Memory, whole_blocks
 from analyzer.simulate.outcome import EngineEvent, PrefillBatch
-from analyzer.simulate.steps import StepCost
+from analyzer.simulate.steps import Load, StepCost
 from analyzer.simulate.world import EngineSetup
 
 Chunk = tuple[Job, int, int, int]
@@ -105,6 +105,11 @@ class Engine(Decodes):
 
     def begin(self, now: int) -> float:
         """Plan and start a step; its time, or 0 where there is nothing to do."""
+        load = self.plan(now)
+        return self.timed(load) if load else 0.0
+
+    def plan(self, now: int) -> Load | None:
+        """Start a step: what is in it, or None where there is nothing to do."""
         self.began_ns = now
         # Whoever comes in now has not waited for what was before.
         if self.reason is not None:
@@ -129,16 +134,19 @@ class Engine(Decodes):
             self.planned = [one for one in self.planned if one[0].generation == one[1]]
             self.put_out = False
         self.current, self.stepping = current, batch
-        return self._time(batch, current)
-
-    def _time(self, batch: int, current: list[Chunk]) -> float:
         self.extra_now = 0.0
         if not current:
-            return self.cost.decode_ns(batch, self.contexts) if batch else 0.0
-        chunks = tuple((new, before) for _, _, new, before in current)
-        whole = self.cost.mixed_ns(batch, self.contexts, chunks)
+            return (batch, self.contexts, ()) if batch else None
+        return batch, self.contexts, tuple((new, before) for _, _, new, before in current)
+
+    def timed(self, load: Load) -> float:
+        """What a step of this load takes, and what its prompts add for those that decode."""
+        batch, contexts, chunks = load
+        if not chunks:
+            return self.cost.decode_ns(batch, contexts)
+        whole = self.cost.mixed_ns(batch, contexts, chunks)
         if self.batch:
-            alone = self.cost.decode_ns(batch, self.contexts) if batch else 0.0
+            alone = self.cost.decode_ns(batch, contexts) if batch else 0.0
             self.extra_now = whole - alone
         return whole
 

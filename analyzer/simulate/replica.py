@@ -148,7 +148,7 @@ class Replica:
         loop, ranks = self.loop, self.ranks
         alone = ranks[0] if len(ranks) == 1 else None
         while True:
-            took = alone.begin(now) if alone else max([one.begin(now) for one in ranks])
+            took = alone.begin(now) if alone else self._together(now)
             if not took:
                 self._idle(now)
                 return
@@ -165,6 +165,21 @@ class Replica:
             if loop.next_ns <= now:
                 loop.at(now, self._run)
                 return
+
+    def _together(self, now: int) -> float:
+        """A step of all ranks, or 0 where none has work: a prompt on one delays all of them."""
+        loads = [(one, one.plan(now)) for one in self.ranks]
+        work = [load for _, load in loads if load]
+        if not work:
+            return 0.0
+        cost = self.ranks[0].cost
+        whole = cost.together_ns(work)
+        if any(chunks for _, _, chunks in work):
+            rest = [(batch, contexts, ()) for batch, contexts, _ in work if batch]
+            alone = cost.together_ns(rest) if rest else 0.0
+            for engine, _ in loads:
+                engine.extra_now = whole - alone if engine.batch else 0.0
+        return whole
 
     def _idle(self, now: int) -> None:
         self.active = False

@@ -7,24 +7,26 @@ so the two add up: a step that mixes prompts and decodes costs more than either 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from analyzer.bounds.ask import Ask, Setting, resolve
 from analyzer.bounds.capacity import room_bytes, sequence_bytes
+from analyzer.bounds.kernels import Kernels, Link, captured
 from analyzer.bounds.step import (
-    HOP_NS,
     decode_flops,
     expected_decode,
-    expected_prefill,
     prefill_score_flops,
     tokens_per_step,
 )
 from analyzer.errors import AnalyzerError
-from analyzer.simulate.world import NS_PER_MS, EngineSetup, StepTimes
+from analyzer.simulate.world import NS_PER_MS, NS_PER_US, EngineSetup, StepTimes
 
 _BUCKET = 256
 _ROOM_TOKENS = 4096
-_ACTIVATION_BYTES = 2.0
+
+Load = tuple[int, int, tuple[tuple[int, int], ...]]
+"""Sequences that decode, their tokens of context, and chunks of prompts (new, before)."""
 
 __all__ = ["StepCost", "blocks_of", "cost_of", "tokens_per_step"]
 
@@ -50,6 +52,14 @@ class StepCost:
         """The same with chunks of prompts beside it: new tokens, and the tokens before them."""
         raise NotImplementedError
 
+    def together_ns(self, loads: Sequence[Load]) -> float:
+        """A step of ranks that wait for each other."""
+        return max(self.mixed_ns(*one) for one in loads)
+
+    def _tokens(self, load: Load) -> int:
+        batch, _, chunks = load
+        return batch * self.positions + sum(new for new, _ in chunks)
+
 
 class FixedCost(StepCost):
     """Times told part by part."""
@@ -73,107 +83,109 @@ class FixedCost(StepCost):
 
 
 class BoundCost(StepCost):
-    """Times from a model's shape on a part, each piece over one efficiency."""
+    """Times from a model's shape on a part: kernels over one efficiency, and exchanges as told."""
 
     def __init__(self, setup: EngineSetup) -> None:
         super().__init__(setup)
-        self.setting = setting_of(setup)
-        self.groups = max(1, self.setting.layout.attention_data)
+        self.setting = one = setting_of(setup)
+        self.kernels = Kernels(one.shape, one.precision, one.part, one.layout)
+        self.groups = self.kernels.groups
         self.slower = 1 / setup.efficiency
-        self.linear: dict[int, tuple[float, float]] = {}
-        self.attended: dict[int, float] = {}
-        self.prompts: dict[int, tuple[float, float]] = {}
-        setting = self.setting
-        rate = setting.part.flops_16bit
+        told, known = setup.link_gb_s, one.part.link_bytes_s
+        # What a data sheet says of a link is reached as little as what it says of the memory.
+        rate = told * 1e9 if told else known and known * setup.efficiency
+        self.link = Link(setup.link_us * NS_PER_US, rate)
+        self.linear: dict[int, float] = {}
+        self.rows = max(setup.attention_rows, self.positions)
+        self.attended: dict[int, dict[int, tuple[float, float]]] = {
+            rows: {} for rows in (1, self.positions, self.rows)
+        }
+        """Rows -> bucket of context -> time at its start, and what it grows by to the next."""
+        rate = one.part.flops_16bit
         if rate is None:
-            raise AnalyzerError(f"no compute rate of {setting.part.key} is known", "[engine.step]")
-        self.score_ns = 1e9 / rate / setting.layout.split * self.groups
+            raise AnalyzerError(f"no compute rate of {one.part.key} is known", "[engine.step]")
+        self.score_ns = 1e9 / rate / one.layout.attention_tensor
 
-    def _wire_ns(self, tokens: int) -> float:
-        """Two exchanges a layer: all-reduces where devices share it, or what goes to experts."""
-        one = self.setting
-        layout = one.layout
-        if layout.split == 1:
-            return 0.0
-        wire = 0.0
-        if one.part.link_bytes_s:
-            size = tokens * self.groups * one.shape.hidden * _ACTIVATION_BYTES
-            ring = (layout.split - 1) / layout.split * size / one.part.link_bytes_s * 1e9
-            wire = ring if self.groups > 1 else 2 * ring
-        return 2 * len(one.shape.layers) * max(HOP_NS, wire)
+    def _attention_of(self, bucket: int, rows: int) -> float:
+        """Attention of one sequence of so many buckets of context that decodes, in ns."""
+        one, context = self.setting, bucket * _BUCKET
+        args = (one.shape, one.precision, one.part, one.layout)
+        alone = expected_decode(*args, {0: self.groups}).memory_ns
+        held = expected_decode(*args, {context: self.groups}).memory_ns - alone
+        scores = decode_flops(one.shape, {context: 1}) - decode_flops(one.shape, {0: 1})
+        return self.kernels.attention_ns(held, scores * self.score_ns, rows)
 
-    def _linear_of(self, batch: int) -> tuple[float, float]:
-        """Weights read and products made for a batch, in ns."""
-        found = self.linear.get(batch)
-        if found is None:
-            one = self.setting
-            step = expected_decode(
-                one.shape, one.precision, one.part, one.layout,
-                {0: batch * self.groups}, self.positions - 1,
-            )  # fmt: skip
-            wire = self._wire_ns(batch * self.positions)
-            found = self.linear[batch] = step.memory_ns + wire, (step.compute_ns or 0.0) + wire
-        return found
-
-    def _attention_of(self, bucket: int) -> float:
-        """Cache read, or scores made, for one sequence of so many buckets of context, in ns."""
-        found = self.attended.get(bucket)
-        if found is None:
-            one, context = self.setting, bucket * _BUCKET
-            told = {context: self.groups}
-            args = (one.shape, one.precision, one.part, one.layout)
-            alone = expected_decode(*args, {0: self.groups}).memory_ns
-            held = expected_decode(*args, told).memory_ns - alone
-            scores = decode_flops(one.shape, told) - decode_flops(one.shape, {0: self.groups})
-            compute = scores * self.score_ns / self.groups * self.positions
-            found = self.attended[bucket] = max(held, compute)
-        return found
-
-    def _attention(self, context: float) -> float:
-        buckets = context / _BUCKET
+    def _attention(self, context: float, rows: int) -> float:
+        known, buckets = self.attended[rows], context / _BUCKET
         low = int(buckets)
-        start = self._attention_of(low)
-        return start + (self._attention_of(low + 1) - start) * (buckets - low)
-
-    def _prompt_of(self, tokens: int) -> tuple[float, float]:
-        """Weights read and products made for so many tokens of prompts, in ns."""
-        found = self.prompts.get(tokens)
-        if found is None:
-            one = self.setting
-            args = (one.shape, one.precision, one.part, one.layout)
-            step = expected_prefill(*args, tokens * self.groups)
-            scores = prefill_score_flops(one.shape, tokens * self.groups) * self.score_ns
-            compute = (step.compute_ns or 0.0) - scores / self.groups
-            wire = self._wire_ns(tokens)
-            found = self.prompts[tokens] = step.memory_ns + wire, max(0.0, compute) + wire
-        return found
+        ends = known.get(low)
+        if ends is None:
+            start = self._attention_of(low, rows)
+            ends = known[low] = start, self._attention_of(low + 1, rows) - start
+        return ends[0] + ends[1] * (buckets - low)
 
     def decode_ns(self, batch: int, contexts: int) -> float:
         """A step without prompts; the loop of most steps."""
-        weights, products = self._linear_of(batch)
-        linear = weights if weights > products else products
-        device = (linear + self._attention(contexts / batch) * batch) * self.slower
-        if batch * self.positions > self.graph_most and device < self.eager_ns:
+        if self.groups > 1:
+            return self.together_ns([(batch, contexts, ())] * self.groups)
+        found = self.linear.get(batch)
+        tokens = batch * self.positions
+        if found is None:
+            kernels = self.kernels
+            found = kernels.linear_ns(tokens, tokens, batch, tokens) * self.slower
+            found = self.linear[batch] = found + kernels.exchange_ns(tokens, self.link)
+        device = found + self._attention(contexts / batch, self.positions) * batch * self.slower
+        if tokens > self.graph_most and device < self.eager_ns:
             device = self.eager_ns
         return device + self.host_ns
 
     def mixed_ns(self, batch: int, contexts: int, chunks: tuple[tuple[int, int], ...]) -> float:
         """Linear layers once over everything, attention of decodes, attention of each chunk."""
+        load = (batch, contexts, chunks)
+        if self.groups > 1:
+            return self.together_ns([load])
         if not chunks:
             return self.decode_ns(batch, contexts)
-        one = self.setting
-        tokens = sum(new for new, _ in chunks)
-        weights, products = self._prompt_of(tokens)
-        attention = 0.0
+        tokens = self._tokens(load)
+        linear = self.kernels.linear_ns(tokens, self._rows(load), batch, tokens)
+        device = (linear + self._attention_all(batch, contexts, chunks)) * self.slower
+        device += self.kernels.exchange_ns(tokens, self.link)
+        return max(device, self._least(tokens)) + self.host_ns
+
+    def together_ns(self, loads: Sequence[Load]) -> float:
+        """Ranks wait for each other in every layer, so the slowest of each kernel counts.
+
+        Where every rank's step has a graph, all of them replay the largest: what is missing is
+        computed as if it were there. An idle rank runs one token.
+        """
+        tokens = [max(1, self._tokens(one)) for one in loads]
+        tokens += [1] * (self.groups - len(tokens))
+        if self.groups > 1 and max(tokens) <= self.graph_most:
+            tokens = [captured(max(tokens))] * len(tokens)
+        most, linear, attention = max(tokens), 0.0, 0.0
+        for size, load in zip(tokens, loads, strict=False):
+            spent = self.kernels.linear_ns(size, self._rows(load), load[0], sum(tokens))
+            linear = max(linear, spent)
+            attention = max(attention, self._attention_all(*load))
+        device = (linear + attention) * self.slower + self.kernels.exchange_ns(most, self.link)
+        return max(device, self._least(most)) + self.host_ns
+
+    def _rows(self, load: Load) -> int:
+        """Positions that get logits."""
+        batch, _, chunks = load
+        return batch * self.positions or len(chunks)
+
+    def _attention_all(
+        self, batch: int, contexts: int, chunks: tuple[tuple[int, int], ...]
+    ) -> float:
+        """Attention of one rank's decodes and chunks."""
+        rows, spent = self.rows if chunks else self.positions, 0.0
         if batch:
-            read, made = self._linear_of(batch)
-            weights, products = max(weights, read), products + made
-            attention = batch * self._attention(contexts / batch)
+            spent = batch * self._attention(contexts / batch, rows)
         for new, before in chunks:
-            flops = prefill_score_flops(one.shape, before + new, before)
-            attention += max(flops * self.score_ns / self.groups, self._attention(before))
-        device = (max(weights, products) + attention) * self.slower
-        return max(device, self._least(tokens + batch * self.positions)) + self.host_ns
+            flops = prefill_score_flops(self.setting.shape, before + new, before)
+            spent += max(flops * self.score_ns, self._attention(before, 1))
+        return spent
 
 
 def setting_of(setup: EngineSetup) -> Setting:

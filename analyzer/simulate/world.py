@@ -200,6 +200,13 @@ class EngineSetup:
     graph: bool = True
     graph_tokens: int = 512
     """Largest step that a captured graph replays."""
+    link_gb_s: float | None = None
+    """What exchanges between devices reach; else the catalog's rate times the efficiency."""
+    link_us: float = 8.0
+    """What the smallest exchange takes."""
+    attention_rows: int = 1
+    """Rows that attention computes for one token of a decode beside a prompt: its tile, which has
+    64 in FlashAttention 2 (what vLLM runs on parts before and after Hopper)."""
     eager_ms: float = 8.0
     """What the host takes to launch a step that no graph replays: no such step is shorter."""
     asynchronous: bool = True
