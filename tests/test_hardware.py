@@ -259,6 +259,60 @@ def _status(rank):
     )
 
 
+def test_requests_that_the_logs_do_not_have_make_no_answer_slow(tmp_path):
+    """Two decode, the engine reports 4: 33 ms a token is far from the bound of two, not of more."""
+    lines = [record(f"r{k}", 0, 1000, 151, decode_ms=5000) for k in range(2)]
+    log = [engine_line(T0 + k * NS, _status(0)) for k in range(1, 4)]
+    db = case(tmp_path, lines, **{"vllm.log": log})
+    (one,) = rows_of(db, "SELECT * FROM hardware_unseen")
+    assert one == {"seen": 2, "reported": 4, "is_unseen": True}
+    (one,) = rows_of(db, "SELECT DISTINCT reading FROM hardware_decode")
+    assert one["reading"] == "others unseen"
+
+
+@pytest.mark.parametrize("requests", [3, 4])
+def test_engines_that_report_little_more_than_is_seen_agree(tmp_path, requests):
+    lines = [record(f"r{k}", 0, 1000, 151, decode_ms=5000) for k in range(requests)]
+    log = [engine_line(T0 + k * NS, _status(0)) for k in range(1, 4)]
+    db = case(tmp_path, lines, **{"vllm.log": log})
+    (one,) = rows_of(db, "SELECT reading, count(*) AS n FROM hardware_decode GROUP BY 1")
+    assert one == {"reading": "far", "n": requests}
+
+
+def test_two_engines_are_counted_together(tmp_path):
+    """Eight requests, two engines with four each: nobody else is there."""
+    lines = [record(f"r{k}", 0, 1000, 151, decode_ms=5000) for k in range(8)]
+    log = [engine_line(T0 + k * NS, _status(k % 2)) for k in range(1, 5)]
+    db = case(tmp_path, lines, **{"vllm.log": log})
+    (one,) = rows_of(db, "SELECT * FROM hardware_unseen")
+    assert one == {"seen": 8, "reported": 8, "is_unseen": False}
+
+
+@pytest.mark.parametrize(("decode_ms", "reading"), [(900, "near"), (5000, "far")])
+def test_launches_of_experts_are_no_sign_of_a_slow_engine(tmp_path, decode_ms, reading):
+    """24 layers with experts may leave 24 x 150 us = 3.6 ms; 299 tokens in 0.9 s are 3.0 each."""
+    lines = [
+        record("a", 0, 1000, 300, decode_ms=decode_ms, model="gpt-oss-20b")
+    ]  # fmt: skip
+    db = case(tmp_path, lines, {"gpu": "NVIDIA B200"})
+    (one,) = rows_of(db, "SELECT expert_layers FROM hardware_setting")
+    assert one["expert_layers"] == 24
+    (one,) = rows_of(db, "SELECT reading, reached_ratio FROM hardware_decode")
+    assert one["reading"] == reading
+    assert one["reached_ratio"] < 0.2
+
+
+def test_devices_that_a_loader_gives_layers_are_stages():
+    """Not more bandwidth for one answer, but for a batch that fills the stages."""
+    values = FIGURES | {"gpu_count": 2, "gpu_layers": 30, "offloadable_layers": 30}
+    at = setting_of(values)
+    assert at.layout_name == "pp2"
+    one, two = (decode_cell(at, batch, 0).expected_ns for batch in (1, 2))
+    assert one == pytest.approx(10e6)
+    assert two == pytest.approx(10e6)
+    assert setting_of(values | {"tp": 2}).layout_name == "tp2"
+
+
 def test_a_deployment_of_another_model_says_nothing_of_these(tmp_path):
     lines = [
         record("a", 0, 100, 50, model="llama-3.1-8b"), record("b", 0, 100, 50, model="other")

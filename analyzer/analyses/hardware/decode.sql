@@ -1,11 +1,13 @@
 -- The observed time per output token of each answer against the bounds of the batch and context it
 -- had at each moment: bound over observed is the share of the hardware that was reached.
 -- grain:   one row a request with a time per output token
--- needs:   resolve_request, latency_segment, latency_token, latency_outside, hardware_interval, hardware_bound, hardware_pace
+-- needs:   resolve_request, latency_segment, latency_token, latency_outside, hardware_interval, hardware_bound, hardware_pace, hardware_setting, hardware_unseen
 -- param:   few_tokens = 16                -- the time per token of a shorter answer is mostly its ends
 -- param:   clock = 0.99                   -- a time below strict by less than this is a clock's doing
+-- param:   released = 30                  -- so many times faster than strict no wrong figure is: a hop held it
 -- param:   suspicious = 0.95              -- of expected; the best that was measured is 0.92
 -- param:   far = 0.5                      -- of attainable, which well tuned engines reach
+-- param:   expert_layer_ns = 150000       -- what published single streams leave unexplained a layer with experts: 80 to 130 us
 -- returns: request_key BIGINT             -- the request
 -- returns: deployment VARCHAR             -- label of the request; empty = none
 -- returns: model VARCHAR                  -- its model; empty = not told
@@ -28,7 +30,7 @@
 -- returns: interference_ns DOUBLE         -- of observed, at most, prompts in work beside it, ns a token
 -- returns: reached_ratio DOUBLE           -- expected over observed, 1 = the bound itself
 -- returns: excess_ns BIGINT               -- time of all tokens that no known part explains, ns
--- returns: reading VARCHAR                -- near, far, interference, suspicious, faster than expected, faster than physics, strict only, held back or unknown
+-- returns: reading VARCHAR                -- near, far, interference, suspicious, faster than expected, faster than physics, strict only, main memory unknown, others unseen, held back or unknown
 WITH judged AS (
   SELECT
     r.request_key, coalesce(r.deployment, '') AS deployment, coalesce(r.model, '') AS model,
@@ -68,8 +70,13 @@ bounded AS (
     CASE WHEN p.input_tokens IS NOT NULL THEN p.span_ns / p.attainable_steps END AS attainable_ns,
     p.span_ns / p.all_on_gpu_steps AS all_on_gpu_ns,
     p.host_ns / p.expected_steps AS host_ns,
-    j.tpot_ns * (p.prefill_ns / p.span_ns) AS interference_ns
+    j.tpot_ns * (p.prefill_ns / p.span_ns) AS interference_ns,
+    coalesce(h.is_offloaded AND h.host_bytes = 0, FALSE) AS is_guessed,
+    coalesce(h.expert_layers, 0) * $expert_layer_ns AS allowed_ns,
+    u.is_unseen
   FROM judged AS j
+  CROSS JOIN hardware_unseen AS u
+  LEFT JOIN hardware_setting AS h ON j.deployment = h.deployment AND j.model = h.model
   LEFT JOIN paced AS p ON j.request_key = p.request_key
   LEFT JOIN hardware_bound AS low
     ON p.unit = low.unit AND low.batch = 1 AND p.low_context = low.context
@@ -83,14 +90,18 @@ SELECT
   expected_ns / tpot_ns AS reached_ratio,
   CAST(round(greatest(tpot_ns - interference_ns - attainable_ns, 0) * tokens) AS BIGINT) AS excess_ns,
   CASE
-    WHEN is_held THEN 'held back'
+    WHEN is_held OR (tpot_vantage <> 'engine' AND $released * tpot_ns < strict_ns) THEN 'held back'
     WHEN strict_ns IS NULL THEN 'unknown'
     WHEN tpot_ns < $clock * strict_ns THEN 'faster than physics'
     WHEN expected_ns IS NULL THEN 'strict only'
     WHEN tpot_ns < $clock * expected_ns THEN 'faster than expected'
     WHEN expected_ns > $suspicious * tpot_ns THEN 'suspicious'
     WHEN attainable_ns >= $far * tpot_ns THEN 'near'
-    WHEN attainable_ns < $far * (tpot_ns - interference_ns) THEN 'far'
-    ELSE 'interference'
+    WHEN attainable_ns >= $far * (tpot_ns - interference_ns) THEN 'interference'
+    -- Of a small step launches are most: routing and experts take some, whatever is read.
+    WHEN tpot_ns - interference_ns - attainable_ns < allowed_ns THEN 'near'
+    WHEN is_guessed THEN 'main memory unknown'
+    WHEN is_unseen THEN 'others unseen'
+    ELSE 'far'
   END AS reading
 FROM bounded

@@ -13,8 +13,8 @@ from analyzer.errors import AnalyzerError
 
 _OF_REQUESTS = frozenset({"label", "served_model", "requests", "told"})
 _PROVENANCE = frozenset({"source_id", "record", "is_file"})
-_UNKNOWN = (None,) * 8
-"""Model, part, devices, layout, weights, bits of the cache, bytes of the weights."""
+_UNKNOWN = (None,) * 9
+"""Model, part, devices, layout, weights, bits of the cache, bytes of the weights, expert layers."""
 _HOW = "add a deployment.json, or give analyze bounds its options"
 
 
@@ -91,6 +91,7 @@ def _of(at: Setting, values: dict[str, Any], facts: deployed.Facts) -> tuple[Any
         8 * at.precision.kv_bytes,
         at.precision.fixed_bytes(at.shape) + at.shape.routed_params * at.precision.expert_bytes,
         at.ask.cpu_weight_bytes or 0.0,
+        sum(count for _, count in at.shape.expert_kinds),
         at.replicas,
         deployed.is_offloaded(values),
         by_bytes,

@@ -22,6 +22,7 @@
 -- returns: kv_bits DOUBLE               -- bits of a cached value
 -- returns: weight_bytes DOUBLE          -- bytes of weights that one token alone reads
 -- returns: host_bytes DOUBLE            -- of them in main memory, bytes
+-- returns: expert_layers BIGINT         -- layers with routed experts
 -- returns: replicas BIGINT              -- engines that share the requests
 -- returns: is_offloaded BOOLEAN         -- weights that a step reads lie in main memory
 -- returns: is_whole BOOLEAN             -- bytes were loaded, of which experts would be read in part
