@@ -8,6 +8,7 @@ from typing import Any
 from analyzer.contract.types import Bar, RequestView
 from analyzer.engines.duckdb import Engine, literal
 from analyzer.errors import AnalyzerError
+from analyzer.questions import modelled
 
 _FACTS = (
     "model", "route", "provider", "deployment", "session_id", "turn", "attempt", "status", "error",
@@ -33,17 +34,19 @@ def view_of(engine: Engine, key: int) -> RequestView:
     request = engine.rows(f"SELECT * FROM resolve_request WHERE request_key = {key}")[0]
     segment = engine.rows(f"SELECT * FROM latency_segment WHERE request_key = {key}")[0]
     token = engine.rows(f"SELECT * FROM latency_token WHERE request_key = {key}")[0]
+    fitted, refused = modelled.of_request(engine, key)
     return RequestView(
         id=request["id"],
         facts=tuple((name, str(request[name])) for name in _FACTS if request[name] is not None),
         e2e_ns=segment["e2e_ns"],
         ttft_ns=segment["ttft_ns"],
         bars=_bars(engine, key, segment),
-        segments=_segments(segment),
+        segments=_segments(segment) + fitted,
         tokens=_tokens(engine, key, request),
         records=_records(engine, key),
         notes=tuple(filter(None, (_attempts(engine, request), _open(engine, segment, request))))
-        + _notes(engine, key, segment, token),
+        + _notes(engine, key, segment, token)
+        + ((refused,) if refused else ()),
     )
 
 
@@ -171,22 +174,55 @@ def _attempts(engine: Engine, request: dict[str, Any]) -> str:
 
 
 def _bars(engine: Engine, key: int, segment: dict[str, Any]) -> tuple[Bar, ...]:
-    """Bars of each vantage. Clocks are not compared: inner bars stand in the middle of the rest."""
+    """Bars of each vantage: inner ones where the clocks place them, else in the middle.
+
+    Lengths are exact either way: they are durations of one clock.
+    """
     rows = engine.rows(
         f"SELECT * FROM resolve_vantage WHERE request_key = {key} ORDER BY vantage_rank"
     )
     bars: list[Bar] = []
     whole = segment["e2e_ns"] or 0
+    placed = _placed(engine, key, segment)
     for row in rows:
         length = row["e2e_ns"] or sum(
             row[f"{name}_ns"] or 0 for name in ("queue", "prefill", "decode")
         )
-        at = max(0, (whole - length) // 2) if row["vantage"] != segment["e2e_vantage"] else 0
+        room = max(0, whole - length)
+        at = 0 if row["vantage"] == segment["e2e_vantage"] else room // 2
+        if row["vantage"] in placed:
+            at = min(max(0, placed[row["vantage"]][0]), room)
         if row["queue_ns"] is None and row["prefill_ns"] is None:
             bars += _outside_bars(row, at)
         else:
             bars += _server_bars(row, at, segment)
     return tuple(bar for bar in bars if bar.dur_ns > 0)
+
+
+def _placed(engine: Engine, key: int, segment: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """Vantage -> its start after the outermost, and what that may be off by.
+
+    Only where that says more than the middle does.
+    """
+    rows = engine.rows(
+        f"""SELECT a.vantage, min_by(a.aligned_ns, t.priority) AS at_ns,
+  min_by(a.loose_ns, t.priority) AS loose_ns, max(v.e2e_ns) AS e2e_ns
+FROM resolve_instance AS i JOIN resolve_aligned AS a ON i.row_id = a.row_id
+JOIN resolve_told AS t ON i.row_id = t.row_id
+JOIN resolve_vantage AS v ON i.request_key = v.request_key AND a.vantage = v.vantage
+WHERE i.request_key = {key} GROUP BY a.vantage ORDER BY a.vantage"""
+    )
+    outer = next((row for row in rows if row["vantage"] == segment["e2e_vantage"]), None)
+    if outer is None or outer["loose_ns"] is None:
+        return {}
+    found = {}
+    for row in rows:
+        if row is outer or None in (row["loose_ns"], row["e2e_ns"], segment["e2e_ns"]):
+            continue
+        loose = row["loose_ns"] + outer["loose_ns"]
+        if loose <= max(0, segment["e2e_ns"] - row["e2e_ns"]) // 2:
+            found[row["vantage"]] = row["at_ns"] - outer["at_ns"], loose
+    return found
 
 
 def _outside_bars(row: dict[str, Any], at: int) -> list[Bar]:
@@ -266,16 +302,28 @@ def _notes(
         notes.append(f"{token['tokens_per_chunk']:.1f} tokens a chunk: chunk gaps are no ITL")
     misread = engine.rows(
         f"SELECT vantage, ttft_ns, reading FROM resolve_ttft WHERE request_key = {key} "
-        "AND reading IN ('role', 'visible', 'early') ORDER BY row_id"
+        "AND reading IN ('role', 'visible', 'whole', 'early') ORDER BY row_id"
     )
     names = {
         "role": "is the role chunk",
         "visible": "is the first visible token",
+        "whole": "is the end of the answer",
         "early": "is before the server's own first token",
     }
     for row in misread:
         told = f"the {row['vantage']}'s TTFT of {row['ttft_ns'] / 1e9:.3f} s"
         notes.append(f"{told} {names[row['reading']]}; not used")
     if segment["server_e2e_ns"] is not None:
-        notes.append("clocks are not compared: inner bars are centred, their lengths are exact")
+        notes.append(_where(_placed(engine, key, segment)))
     return tuple(notes)
+
+
+def _where(placed: dict[str, tuple[int, int]]) -> str:
+    """How the inner bars were placed."""
+    if not placed:
+        return "clocks are not compared: inner bars are centred, their lengths are exact"
+    loose = max(loose for _, loose in placed.values())
+    return (
+        f"inner bars stand where the clocks, put on one, place them, to within {loose / 1e6:.3g} "
+        "ms; their lengths are exact"
+    )

@@ -1,7 +1,7 @@
 -- Which rows of one vantage speak of the same attempt: records of several files complete each other
 -- when their times overlap and their tokens and attempts agree. Two rows of one file never do.
 -- grain:   one row a request row of the case
--- needs:   resolve_told
+-- needs:   resolve_told, resolve_nameless
 -- param:   slack_ns = 1000000000    -- clocks of one vantage; ids are reused by later runs
 -- returns: row_id BIGINT            -- row of resolve_told
 -- returns: entity_id BIGINT         -- lowest row_id of those that complete each other
@@ -22,12 +22,20 @@ named AS (
   LEFT JOIN alias AS a ON t.own_id = a.answer_id
   LEFT JOIN alias AS b ON t.answer_id = b.answer_id
 ),
+called AS (
+  SELECT
+    t.row_id, coalesce(f.name, t.name) AS name, t.vantage, t.source_id, t.attempt, t.start_ns,
+    t.end_ns, t.output_tokens
+  FROM named AS t
+  LEFT JOIN resolve_nameless AS n ON t.row_id = n.row_id
+  LEFT JOIN named AS f ON n.full_row = f.row_id
+),
 counted AS (
   SELECT
     row_id, name, vantage, source_id, attempt, start_ns, end_ns, output_tokens,
     count(*) OVER (PARTITION BY name, vantage, source_id) AS rows_of_source,
     count(*) OVER (PARTITION BY name, vantage) AS rows_of_vantage
-  FROM named
+  FROM called
 ),
 -- The source that tells most of them leads; the rows of the others are held against its rows.
 led AS (

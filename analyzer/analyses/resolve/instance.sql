@@ -1,9 +1,9 @@
 -- Which rows speak of the same attempt of the same request, over all vantages. They join by id. Where
--- every vantage tells an id equally often, the first joins the first and so on, whatever the skew of
--- their clocks; else overlapping times, attempts and tokens decide, and what fits nowhere stands
--- alone (real runs reuse ids).
+-- every vantage tells an id equally often, the first joins the first and so on; else overlapping times
+-- (on the reference clock), attempts and tokens decide, and what fits nowhere stands alone (real runs
+-- reuse ids).
 -- grain:   one row a request row of the case
--- needs:   resolve_told, resolve_entity
+-- needs:   resolve_told, resolve_entity, resolve_aligned
 -- param:   slack_ns = 1000000000        -- overlap is taken this generously
 -- param:   skew_ns = 3600000000000      -- further apart than an hour are two runs, not two clocks
 -- returns: row_id BIGINT                -- row of resolve_told
@@ -12,12 +12,13 @@ WITH entities AS (
   SELECT
     e.entity_id, e.name, t.vantage,
     min(t.vantage_rank) AS vantage_rank,
-    min(t.start_ns) AS start_ns,
-    max(t.end_ns) AS end_ns,
+    min(t.start_ns - coalesce(a.shift_ns, 0)) AS start_ns,
+    max(t.end_ns - coalesce(a.shift_ns, 0)) AS end_ns,
     max(t.attempt) AS attempt,
     max(t.output_tokens) AS output_tokens
   FROM resolve_entity AS e
   JOIN resolve_told AS t ON e.row_id = t.row_id
+  LEFT JOIN resolve_aligned AS a ON e.row_id = a.row_id
   GROUP BY e.entity_id, e.name, t.vantage
 ),
 counted AS (

@@ -1,7 +1,7 @@
 -- Every request once: what it is, how large, how it ended, as all vantages together know it.
 -- Filters of the command line apply here, and so to everything that follows.
 -- grain:   one row a request (attempt)
--- needs:   resolve_instance, resolve_told, request, source
+-- needs:   resolve_instance, resolve_told, resolve_aligned, request, source
 -- param:   since_ns = NULL    -- only requests that start at or after
 -- param:   until_ns = NULL    -- only requests that start before
 -- param:   model = NULL       -- only this model
@@ -18,7 +18,7 @@
 -- returns: provider VARCHAR                 -- vendor
 -- returns: deployment VARCHAR               -- engine instance
 -- returns: source VARCHAR                   -- file of the outermost vantage that tells it
--- returns: start_ns BIGINT                  -- start at the outermost vantage that tells it, ns UTC
+-- returns: start_ns BIGINT                  -- start at the outermost vantage that tells it, on the reference clock, ns UTC
 -- returns: vantages BIGINT                  -- vantages that tell it
 -- returns: outer_vantage VARCHAR            -- outermost of them
 -- returns: inner_vantage VARCHAR            -- innermost of them
@@ -39,7 +39,7 @@
 WITH told AS (
   SELECT
     i.request_key, i.row_id, t.vantage_rank, t.own_id, t.answer_id, t.output_tokens,
-    t.start_ns AS wall_ns, t.vantage_rank * 1000000000000000 + t.source_id AS outer_order,
+    a.aligned_ns AS wall_ns, t.vantage_rank * 1000000000000000 + t.source_id AS outer_order,
     -- The buckets of one prompt come from one source: the one that tells most of them.
     CASE WHEN r.input_fresh_tokens IS NULL THEN 100 ELSE 0 END
       + CASE WHEN r.cache_read_tokens IS NULL THEN 10 ELSE 0 END + t.vantage_rank AS input_order,
@@ -49,6 +49,7 @@ WITH told AS (
     r.*
   FROM resolve_instance AS i
   JOIN resolve_told AS t ON i.row_id = t.row_id
+  LEFT JOIN resolve_aligned AS a ON i.row_id = a.row_id
   JOIN request AS r
     ON t.source_id = r.source_id AND t.record = r.record AND t.vantage = r.vantage
 ),

@@ -11,7 +11,7 @@
 -- returns: vantage VARCHAR        -- whose value it is
 -- returns: ttft_ns BIGINT         -- the value, ns
 -- returns: stream_ttft_ns BIGINT  -- the true one where a stream shows it, else the server's, ns
--- returns: reading VARCHAR        -- true, role, visible, early (before the server's own), or unchecked
+-- returns: reading VARCHAR        -- true, role, visible, whole (the end), early (before the server's own) or unchecked (no stream, or too long a way, to tell)
 -- returns: error_ns BIGINT        -- told, with the way to the client, minus true, ns
 WITH shown AS (
   SELECT
@@ -31,7 +31,7 @@ served AS (
 ),
 told AS (
   SELECT
-    i.request_key, t.row_id, t.vantage, r.ttft_ns, r.timing,
+    i.request_key, t.row_id, t.vantage, r.ttft_ns, r.timing, r.e2e_ns AS told_e2e_ns,
     s.first_role_ns, s.first_content_ns, s.first_reasoning_ns, s.first_token_ns, e.server_ttft_ns,
     -- The way from that vantage to the client, which its own value does not hold.
     CASE
@@ -64,9 +64,14 @@ judged AS (
       WHEN first_token_ns IS NULL THEN 'unchecked'
       WHEN off_true_ns <= greatest($apart_ns, first_token_ns / 20) THEN 'true'
       WHEN first_role_ns < first_token_ns AND off_role_ns < $nearer * off_true_ns
-        THEN CASE WHEN way_ns IS NULL THEN 'unchecked' ELSE 'role' END
+        -- A way that varies by no more than its length could have made that.
+        THEN CASE WHEN off_true_ns > way_ns THEN 'role' ELSE 'unchecked' END
       WHEN first_reasoning_ns < first_content_ns AND off_visible_ns < $nearer * off_true_ns
-        THEN 'visible'
+        -- The client has nothing before who stands nearer the server: only what is later is wrong.
+        THEN CASE WHEN ttft_ns > first_token_ns THEN 'visible' ELSE 'unchecked' END
+      -- Who does not stream has the answer, and so its first token, at its end.
+      WHEN abs(ttft_ns - told_e2e_ns) <= greatest($apart_ns, told_e2e_ns / 50)
+        THEN CASE WHEN ttft_ns > first_token_ns THEN 'whole' ELSE 'unchecked' END
       ELSE 'true'
     END AS reading
   FROM held_against
