@@ -247,7 +247,52 @@ EXPECT_BUSY_BATCH = expect(
     must_not=["queue.saturation", "prefill.long-prompt", "network.slow"],
 )
 
+
+def variant_no_log(folder: Path) -> None:
+    """Spans alone: five are in service whenever somebody waits, and the prompts are small."""
+    count = len(ARRIVALS)
+    served = _served([640] * count, [PREFILL] * count, DECODES, WAITS)
+    write_case(folder, {"spans.jsonl": spans(served)}, MODEL)
+
+
+def variant_limit_told(folder: Path) -> None:
+    """Spans of larger prompts, and a deployment file that tells the limit."""
+    count = len(ARRIVALS)
+    served = _served([6_000] * count, [PREFILL] * count, DECODES, WAITS)
+    files = {"spans.jsonl": spans(served), "deployment.json": [f'{{"max_running": {SLOTS}}}']}
+    write_case(folder, files, MODEL)
+
+
+def variant_large_without_log(folder: Path) -> None:
+    """Spans of large prompts alone: five in service may be a limit or a full cache."""
+    count = len(ARRIVALS)
+    served = _served([9_600] * count, [FULL_PREFILL] * count, FULL_DECODES, WAITS)
+    write_case(folder, {"spans.jsonl": spans(served)}, MODEL)
+
+
+def variant_rare_lines(folder: Path) -> None:
+    """A status line every ten seconds, as vLLM writes them by default."""
+    count = len(ARRIVALS)
+    served = _served([640] * count, [PREFILL] * count, DECODES, WAITS)
+    log = startup_lines(
+        T0 - 300 * NS, model=MODEL, capacity_tokens=CAPACITY, arguments={"max_num_seqs": SLOTS}
+    ) + status_lines(
+        served, first_ns=T0 + 4 * NS, last_ns=T0 + 120 * NS, every_ns=10 * NS,
+        capacity_tokens=CAPACITY,
+    )  # fmt: skip
+    write_case(folder, {"spans.jsonl": spans(served), "vllm.log": log}, MODEL)
+
+
+EXPECT_CANNOT_SAY = silent(
+    ["queue.admission-limit", "queue.saturation", "queue.mislabelled", "queue.head-of-line",
+     "queue.imbalance", "network.slow"],
+)  # fmt: skip
+
 CASES = {
+    "no_log": (variant_no_log, EXPECT_MAIN),
+    "limit_told": (variant_limit_told, EXPECT_MAIN),
+    "large_without_log": (variant_large_without_log, EXPECT_CANNOT_SAY),
+    "rare_lines": (variant_rare_lines, EXPECT_MAIN),
     "main": (main, EXPECT_MAIN),
     "twin": (twin, EXPECT_TWIN),
     "saturation": (variant_saturation, EXPECT_SATURATION),
