@@ -7,13 +7,24 @@ import re
 import pytest
 from cases import (
     a1_admission,
+    a3_unload,
     a4_ttft_misread,
     a5_buffered,
+    a6_interference,
+    a7_preemption,
     a8_multi_token,
     a15_far_from_bound,
     a16_offloaded,
     d1_output_growth,
+    e1_truncated,
+    e2_failures,
+    m1_client_hold,
+    n1_fixed_offset,
+    n3_buffered_seen,
     p1_long_prompt,
+    s1_process_pause,
+    s2_client_stalled,
+    t1_clock,
 )
 from helpers import case_of, engine_of
 
@@ -29,15 +40,28 @@ PLAYS = all_plays()
 _CASES = {
     "a1": a1_admission.main,
     "a1-saturation": a1_admission.CASES["saturation"][0],
+    "a3": a3_unload.main,
+    "a3-turns": a3_unload.CASES["models_take_turns"][0],
     "a4": a4_ttft_misread.main,
     "a5": a5_buffered.main,
     "a5-slow": a5_buffered.CASES["slow_network"][0],
+    "a6": a6_interference.main,
+    "a6-others": a6_interference.asked_by_others,
+    "a7": a7_preemption.main,
     "a8": a8_multi_token.main,
+    "n1": n1_fixed_offset.main,
+    "n3": n3_buffered_seen.main,
+    "t1": t1_clock.CASES["drift"][0],
     "a15": a15_far_from_bound.main,
     "a15-too-fast": a15_far_from_bound.CASES["wrong_precision"][0],
     "a16": a16_offloaded.main,
     "d1": d1_output_growth.main,
+    "e1": e1_truncated.main,
+    "e2": e2_failures.CASES["timeouts"][0],
+    "m1": m1_client_hold.main,
     "p1": p1_long_prompt.main,
+    "s1": s1_process_pause.main,
+    "s2": s2_client_stalled.main,
 }
 
 
@@ -155,13 +179,24 @@ def test_without_its_inputs_a_rule_cannot_say(tmp_path):
     logs = tmp_path / "logs"
     logs.mkdir()
     a1_admission.main(logs)
-    (logs / "vllm.log").unlink()
+    (logs / "spans.jsonl").unlink()
     result = analyzer.findings(case_of(logs, tmp_path / "case.duckdb"))
     blind = {one.rule: one for one in result.cannot_say}
     assert {"queue.admission-limit", "queue.saturation"} <= blind.keys()
-    (missing,) = blind["queue.admission-limit"].missing
-    assert "KV cache use" in missing.input
-    assert "engine's log" in missing.how
+    assert any("llm_request spans" in one.how for one in blind["queue.saturation"].missing)
+
+
+def test_what_a_case_does_not_hold_is_not_spoken_of(tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    a1_admission.main(logs)
+    whole = analyzer.findings(case_of(logs, tmp_path / "whole.duckdb")).found[0]
+    assert "KV cache never held" in whole.cause
+    (logs / "vllm.log").unlink()
+    blind = analyzer.findings(case_of(logs, tmp_path / "blind.duckdb")).found[0]
+    assert whole.rule == blind.rule == "queue.admission-limit"
+    assert (whole.confidence, blind.confidence) == ("measured", "derived")
+    assert "KV" not in blind.cause
 
 
 @pytest.mark.parametrize("rule", PLAYS)
@@ -173,6 +208,7 @@ def test_plays_say_all_they_must(rule):
     assert front.done_when
     assert front.fires_when.why.endswith(".")
     assert len({one.id for one in front.evidence}) == len(front.evidence)
+    assert not {one.id for one in front.evidence} & {"requests", "magnitude", "share", "where"}
     if rule.startswith("instrument."):
         assert front.fires_when.at_most == "note"
         assert front.record.strip(), "show the lines that would record it"

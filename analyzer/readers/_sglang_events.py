@@ -1,7 +1,7 @@
 """SGLang's lines about something that happened to the server.
 
-They are written when it is over, and their time is that. A line that only counts the requests it
-concerns makes one event; a count of preemptions also makes a sample.
+They are written when it is over; where they say how long it took, it began so much earlier. A
+line that only counts the requests it concerns makes one event; of preemptions, a sample as well.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def events_of(messages: pl.DataFrame) -> tuple[Rows, Rows]:
     for record, time_ns, engine, kind, message in messages.select(columns).iter_rows():
         same = {"record": record, "time_ns": time_ns, "engine": engine}
         if kind != "retract":
-            events.append({**same, "kind": _KINDS[kind], **_told(kind, message)})
+            events.append({**same, "kind": _KINDS[kind], **_told(kind, message, time_ns)})
             continue
         for name, pattern in _COUNTS.items():
             told = pattern.search(message)
@@ -44,10 +44,12 @@ def events_of(messages: pl.DataFrame) -> tuple[Rows, Rows]:
     return events, samples
 
 
-def _told(kind: str, message: str) -> dict[str, Any]:
+def _told(kind: str, message: str, time_ns: int | None) -> dict[str, Any]:
     if kind == "abort":
         rid = _RID.search(message)
         return {"request_id": rid[1]} if rid else {}
     took = _TOOK.search(message)
     dur = seconds_to_ns(took[1]) if took else None
-    return {"dur_ns": dur} if dur is not None and dur in DURATIONS else {}
+    if dur is None or dur not in DURATIONS:
+        return {}
+    return {"dur_ns": dur} | ({"time_ns": time_ns - dur} if time_ns is not None else {})

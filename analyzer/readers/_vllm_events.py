@@ -1,6 +1,6 @@
 """vLLM's lines about something that happened to the engine, as rows of ``engine_event``.
 
-They are written when it is over, and their time is that.
+They are written when it is over; where they say how long it took, it began so much earlier.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def events_of(messages: pl.DataFrame) -> list[dict[str, Any]]:
         else:
             took = _TOOK.search(message) if kind in ("load", "compile") else None
             dur = seconds_to_ns(took[1]) if took else None
-            told = {"dur_ns": dur} if dur is not None and dur in DURATIONS else {}
+            told = {}
+            if dur is not None and dur in DURATIONS:
+                told = {"dur_ns": dur} | ({"time_ns": time_ns - dur} if time_ns is not None else {})
             rows.append({**same, **told})
             if message.endswith(MEMORY):
                 rows.append({**same, "kind": "out_of_memory"})

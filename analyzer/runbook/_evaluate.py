@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyzer.contract.types import (
+    CONFIDENCES,
     SEVERITIES,
     Action,
     CannotSay,
@@ -22,7 +23,7 @@ from analyzer.contract.types import (
 from analyzer.contract.units import agreeing
 from analyzer.engines.duckdb import Engine
 from analyzer.runbook._chart import chart_of
-from analyzer.runbook._play import Play, all_plays
+from analyzer.runbook._play import Front, Play, all_plays
 
 ENOUGH = 0.9
 """Share of the requests in scope that must carry the inputs before "nothing there" means clear."""
@@ -31,6 +32,7 @@ _NOTHING = Missing(
     "requests it could look at", "the case holds none; analyze formats says which logs tell them"
 )
 _SLOT = re.compile(r"\{(\w+)\}")
+_CLAUSE = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
 _ONE = "\0"
 """Stands behind a count of 1 while the rest of a sentence is filled in."""
 
@@ -148,7 +150,7 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
         for one in front.evidence
     )
     words = {
-        one.id: say(got.value, got.unit)
+        one.id: None if got.value is None else say(got.value, got.unit)
         for one, got in zip(front.evidence, evidence, strict=True)
     } | {
         "requests": say(touched.requests, ""),
@@ -158,13 +160,13 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
     }  # fmt: skip
     return Finding(
         rule=play.rule,
-        severity=_severity(play, touched, weight, value),
+        severity=_severity(play, _weighing(play, engine, touched), touched, weight, value),
         segment=front.segment,
         title=front.title,
         requests=touched.requests,
         magnitude=Magnitude(value, size.unit, size.of),
         share=share,
-        confidence=front.confidence,
+        confidence=_confidence(front, engine),
         coverage=min(1.0, coverage),
         where=touched.where,
         window=(touched.first_ns, touched.last_ns)
@@ -194,25 +196,40 @@ def steady(value: Any) -> Any:  # noqa: ANN401 - a scalar of any SQL type
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
-def _severity(play: Play, touched: _Touched, weight: float, value: float) -> str:
+def _confidence(front: Front, engine: Engine) -> str:
+    told = engine.value(front.confidence_sql) if front.confidence_sql else None
+    return str(told) if told in CONFIDENCES else front.confidence
+
+
+def _weighing(play: Play, engine: Engine, touched: _Touched) -> int:
+    sql = play.front.fires_when.weighing
+    return touched.requests if sql is None else int(engine.value(sql) or 0)
+
+
+def _severity(play: Play, weighing: int, touched: _Touched, weight: float, value: float) -> str:
     rule = play.front.fires_when
     relative = touched.excess / touched.whole if touched.whole else 1.0
-    few = touched.requests < rule.requests or value < rule.smallest
+    few = weighing < rule.requests or value < rule.smallest
     if few or relative < rule.relative:
         return "note"
     reached = "critical" if weight >= rule.critical_share else "warning"
     return max(reached, rule.at_most, key=SEVERITIES.index)
 
 
-def _fill(text: str, words: dict[str, str]) -> str:
+def _fill(text: str, words: dict[str, str | None]) -> str:
     """``{name}`` becomes the evidence of that id; an unknown one is a mistake of the play.
 
-    Plays speak of many: where a bare count is 1, the noun and verb after it agree.
+    ``[[...]]`` is left out where it names evidence that this case does not hold. Plays speak of
+    many: where a bare count is 1, the noun and verb after it agree.
     """
 
     def put(match: re.Match[str]) -> str:
         value = words[match[1]]
-        return f"1{_ONE}" if value == "1" else value
+        return f"1{_ONE}" if value == "1" else value or "-"
 
-    first, *rest = _SLOT.sub(put, text).split(_ONE)
+    def keep(match: re.Match[str]) -> str:
+        told = all(words[name] is not None for name in _SLOT.findall(match[1]))
+        return match[1] if told else ""
+
+    first, *rest = _SLOT.sub(put, _CLAUSE.sub(keep, text)).split(_ONE)
     return first + "".join(map(agreeing, rest))

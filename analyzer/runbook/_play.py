@@ -40,10 +40,12 @@ class FiresWhen(Struct, kw_only=True, forbid_unknown_fields=True):
     the touched requests.
     ``critical_share``: from this share of all time (or money) on it is critical.
     ``at_most``: the highest severity it can have.
+    ``weighing`` counts those of the touched that ``requests`` means, where not all of them weigh.
     """
 
     why: str
     requests: int = 1
+    weighing: Sql | None = None
     relative: float = 0.0
     smallest: float = 0.0
     critical_share: float = 0.25
@@ -102,7 +104,7 @@ class Front(Struct, kw_only=True, forbid_unknown_fields=True):
     ``brief`` is its clause in the verdict, a dozen words with their numbers.
     ``touched`` gives one row a touched request: ``request_key``, ``excess`` (raw unit, ns where the
     magnitude is a time), ``whole`` (what the excess is part of). ``scope`` counts the requests the
-    play looks at.
+    play looks at. ``confidence_sql`` gives the word where the logs of the case decide which it is.
     """
 
     title: str
@@ -120,6 +122,7 @@ class Front(Struct, kw_only=True, forbid_unknown_fields=True):
     done_when: list[CriterionOf]
     must_not: str = ""
     record: str = ""
+    confidence_sql: Sql | None = None
     chart: ChartOf | None = None
 
 

@@ -9,7 +9,7 @@ from analyzer.errors import AnalyzerError
 from analyzer.simulate.outcome import Base, LogView, RequestOutcome
 from analyzer.simulate.run import view_of
 from analyzer.simulate.world import Log, World
-from analyzer.simulate.writers import openai_usage, request_record
+from analyzer.simulate.writers import openai_usage, request_record, rfc3339
 
 VANTAGES = ("client", "engine")
 
@@ -39,6 +39,8 @@ class Requests(Base):
             return
         time = self.view.time
         fields = self._fields(one)
+        if self.vantage == "client":
+            fields["scheduled_at"] = rfc3339(time(one.scheduled_ns))
         line = request_record(
             one.request_id,
             vantage=self.vantage,

@@ -128,7 +128,62 @@ EXPECT_FAR_ROLE = expect(
     must_not=[rule for rule in _NOT_SLOW if rule != "network.slow"],
 )
 EXPECT_FAR_RIGHT = silent(["metric.ttft-misread", "metric.multi-token-chunks"])
+
+
+def _one_kind(folder: Path, kind: str, reported: int) -> None:
+    """Streams whose only chunks, but for the role, are of one kind."""
+    stream, gateway = [], []
+    for k in range(REQUESTS):
+        chunks = [(ROLE, "role", 0)]
+        chunks += [(FIRST + i * STEP, kind, 5) for i in range(REASONING)]
+        usage = openai_usage(1_210, REASONING, reasoning=REASONING if kind == "reasoning" else 0)
+        stream += answer(f"th-{k:03d}", T0 + 15 * NS * k, chunks, usage, model=MODEL)
+        end = FIRST + (REASONING - 1) * STEP
+        gateway.append(
+            request_record(
+                f"th-{k:03d}",
+                vantage="gateway",
+                started_ns=T0 + 15 * NS * k + NEARER // 2,
+                durations_ns={"ttft": reported - NEARER, "e2e": end - NEARER},
+                model=MODEL,
+                status=200,
+            )
+        )
+    write_case(folder, {"client.jsonl": stream, "gateway.jsonl": gateway}, MODEL)
+
+
+def variant_only_reasoning(folder: Path) -> None:
+    """All tokens went into reasoning; the gateway tells the role chunk."""
+    _one_kind(folder, "reasoning", ROLE)
+
+
+def variant_tool_calls(folder: Path) -> None:
+    """The answer is a tool call; the gateway tells the role chunk."""
+    _one_kind(folder, "tool_call", ROLE)
+
+
+def variant_tool_calls_right(folder: Path) -> None:
+    """The answer is a tool call; the gateway tells its first part."""
+    _one_kind(folder, "tool_call", FIRST)
+
+
+def variant_does_not_stream(folder: Path) -> None:
+    """The gateway measures at the end of the answer, which it passes on as it comes."""
+    _one_kind(folder, "content", FIRST + (REASONING - 1) * STEP)
+
+
+EXPECT_ROLE = expect("metric.ttft-misread", "none", REQUESTS, ROLE_ERROR_S, "s", must_not=_NOT_SLOW)
+EXPECT_WHOLE = expect(
+    "metric.ttft-misread", "none", REQUESTS, (REASONING - 1) * STEP / NS, "s", must_not=_NOT_SLOW
+)
 CASES = {
+    "only_reasoning": (variant_only_reasoning, EXPECT_ROLE),
+    "tool_calls": (variant_tool_calls, EXPECT_ROLE),
+    "tool_calls_right": (
+        variant_tool_calls_right,
+        silent(["metric.ttft-misread", "metric.multi-token-chunks"]),
+    ),
+    "does_not_stream": (variant_does_not_stream, EXPECT_WHOLE),
     "main": (main, EXPECT_MAIN),
     "twin": (twin, EXPECT_TWIN),
     "far_role": (variant_far_role, EXPECT_FAR_ROLE),
