@@ -12,7 +12,6 @@ from typing import Any
 import analyzer
 from analyzer.contract.outputs import BINS_NS, GROUPS
 from analyzer.contract.types import (
-    Criterion,
     Explanation,
     Filters,
     Findings,
@@ -25,8 +24,8 @@ from analyzer.contract.types import (
 from analyzer.engines.duckdb import Engine, statements
 from analyzer.errors import AnalyzerError
 from analyzer.intake import hold_to, ingest
-from analyzer.questions import catalog, hardware, request
-from analyzer.questions import latency as latencies
+from analyzer.questions import catalog, hardware, objective, request
+from analyzer.questions import latency_asked as latencies
 from analyzer.questions import report as reports
 from analyzer.questions._runs import runs_apart, sentence
 from analyzer.questions.bounds import bounds, catalogued
@@ -75,7 +74,7 @@ def _engine(
 
 def _judged(engine: Engine) -> Findings:
     found = evaluate(engine, quantity)
-    told = latencies.by_metric(engine, ())
+    told = latencies.answer(engine)
     standing, servers = standout_of(engine), engine_sentence(engine, quantity)
     apart = sentence(runs_apart(engine, window_of(engine)))
     return replace(
@@ -98,19 +97,13 @@ def latency(
     by: Sequence[str] = (),
     slowest: int = 0,
     slo: Sequence[str] = (),
+    law: bool = False,
 ) -> Table:
-    """Statistics of every metric by group, or the slowest requests, or objectives met."""
-    if bool(by) + bool(slowest) + bool(slo) > 1:
-        raise AnalyzerError(
-            "--by, --slowest and --slo answer different questions", "ask them one by one"
-        )
+    """Statistics of every metric by group, the slowest requests, objectives, or the linear law."""
     with _engine(db, filters) as engine:
+        latencies.one_question(by, slowest=slowest, slo=slo, law=law)
         require_some(engine, filters, quantity)
-        if slo:
-            return latencies.objectives(engine, slo)
-        if slowest:
-            return latencies.slowest(engine, slowest)
-        return latencies.by_metric(engine, by)
+        return latencies.answer(engine, by, slowest=slowest, slo=slo, law=law)
 
 
 def over_time(db: str, filters: Filters | None = None) -> Table:
@@ -170,12 +163,9 @@ def explain(db: str, rule: str, filters: Filters | None = None) -> Explanation:
 
 def span(db: str) -> tuple[int, int] | None:
     """First and last time that any source of the case tells, ns; None where none does."""
-    case = open_case(db)
-    try:
-        ((first, last),) = case.run("SELECT min(first_ns), max(last_ns) FROM source")
-    finally:
-        case.close()
-    return None if first is None else (first, last)
+    with _engine(db) as engine:
+        (told,) = engine.rows("SELECT min(first_ns) AS a, max(last_ns) AS b FROM source")
+    return None if told["a"] is None else (told["a"], told["b"])
 
 
 def rules() -> frozenset[str]:
@@ -194,15 +184,16 @@ def verify(
     filters: Filters | None = None,
     *,
     paths: Sequence[str] = (),
+    slo: Sequence[str] = (),
 ) -> Table:
     """Hold every ``done when`` to a later window of the case, or to a later capture (``paths``).
 
     Without a rule, those of the findings that fire in the whole case; ``rule`` may also be the
-    first part of the names of several, as ``queue``.
+    first part of the names of several, as ``queue``. ``slo``: objectives, alone without a rule.
     """
-    asked = _to_verify(db, rule)
+    asked = _to_verify(db, rule, slo)
     with _later(db, filters, paths) as engine:
-        return _verified(asked, engine, _own(db, engine, paths))
+        return _verified(asked, engine, _own(db, engine, paths), slo)
 
 
 def write_verify(
@@ -212,25 +203,25 @@ def write_verify(
     filters: Filters | None = None,
     *,
     paths: Sequence[str] = (),
+    slo: Sequence[str] = (),
     force: bool = False,
 ) -> Table:
     """Do the same, and write it as an HTML page too."""
     may_write(path, force=force)
-    asked_of = _to_verify(db, rule)
+    asked_of = _to_verify(db, rule, slo)
     with _later(db, filters, paths) as engine:
-        table = _verified(asked_of, engine, _own(db, engine, paths))
+        table = _verified(asked_of, engine, _own(db, engine, paths), slo)
         sources = sources_of(engine)
-    criteria = tuple(
-        (play.rule, Criterion(one.metric, one.op, one.value, one.unit, one.sql))
-        for play in asked_of.plays
-        for one in play.front.done_when
-    )
+    criteria = asked_of.criteria + objective.asked_of(slo)
     asked = f"a later capture: {', '.join(paths)}" if paths else page.span(_window(filters))
     write(path, page.verification(table, asked, sources, criteria, analyzer.__version__))
     return table
 
 
-def _to_verify(db: str, rule: str | None) -> Asked:
+def _to_verify(db: str, rule: str | None, slo: Sequence[str]) -> Asked:
+    objective.asked_of(slo)  # a mistake in them is told before anything is read
+    if slo and rule is None:
+        return Asked([], {})
     # A later capture can be held to a rule without the case that made one ask.
     if rule is not None and not Path(db).exists():
         return asked_of(rule, None, quantity)
@@ -247,8 +238,9 @@ def _own(db: str, engine: Engine, paths: Sequence[str]) -> bool:
     return {row["sha256"] for row in sources_of(engine).rows} <= known
 
 
-def _verified(asked: Asked, engine: Engine, own: bool) -> Table:  # noqa: FBT001 - one of three
+def _verified(asked: Asked, engine: Engine, own: bool, slo: Sequence[str]) -> Table:  # noqa: FBT001
     table = verified(asked.plays, engine, asked.windows, asked.never)
+    table = replace(table, rows=(*table.rows, *(objective.criteria(engine, slo) if slo else ())))
     if own:
         note = "These logs are in this case already: they are no later capture."
         table = replace(table, notes=(*table.notes, note))
@@ -278,10 +270,18 @@ def compare(
     db: str, baseline: Filters, window: Filters, *, baseline_db: str | None = None
 ) -> Table:
     """Every metric in two windows of one case, or in two cases, with bootstrap intervals."""
+    with _sides(db, baseline, window, baseline_db) as (before, after):
+        return compared(before, after)
+
+
+@contextmanager
+def _sides(
+    db: str, baseline: Filters, window: Filters, baseline_db: str | None
+) -> Iterator[tuple[Engine, Engine]]:
     with _engine(baseline_db or db, baseline) as before, _engine(db, window) as after:
         require_some(before, baseline, quantity)
         require_some(after, window, quantity)
-        return compared(before, after)
+        yield before, after
 
 
 def write_compare(
@@ -295,9 +295,7 @@ def write_compare(
 ) -> Table:
     """Do the same, and write it as an HTML page too."""
     may_write(path, force=force)
-    with _engine(baseline_db or db, baseline) as before, _engine(db, window) as after:
-        require_some(before, baseline, quantity)
-        require_some(after, window, quantity)
+    with _sides(db, baseline, window, baseline_db) as (before, after):
         table = compared(before, after)
         sides = (
             ("Before", _window(baseline), sources_of(before)),
@@ -319,6 +317,7 @@ def report(
     title: str | None = None,
     marks: Sequence[Mark] = (),
     share_safe: bool = False,
+    slo: Sequence[str] = (),
 ) -> Report:
     """Everything the report shows, as plain values; ``share_safe`` hashes every name in it."""
     with _engine(db, filters) as engine:
@@ -326,7 +325,7 @@ def report(
         found = _judged(engine)
         given = filters is not None and (filters.since_ns or filters.until_ns) is not None
         whole = reports.build(
-            engine, found, title, analyzer.__version__, quantity, window_given=given
+            engine, found, title, analyzer.__version__, quantity, window_given=given, slo=slo
         )
     whole = replace(whole, marks=tuple(sorted(marks, key=lambda mark: mark.time_ns)))
     return share.safe(whole) if share_safe else whole
@@ -340,6 +339,7 @@ def write_report(
     title: str | None = None,
     marks: Sequence[Mark] = (),
     share_safe: bool = False,
+    slo: Sequence[str] = (),
     png: str | Path | None = None,
     force: bool = False,
 ) -> Path:
@@ -358,7 +358,7 @@ def write_report(
     picture_path = Path(png) / "timeline.png" if png is not None else None
     may_write(path, force=force)
     may_write(picture_path, force=force)
-    whole = report(db, filters, title=title, marks=marks, share_safe=share_safe)
+    whole = report(db, filters, title=title, marks=marks, share_safe=share_safe, slo=slo)
     picture = timeline(whole, by_severity(whole.findings.found)) if picture_path else None
     if picture and picture_path:
         write(picture_path, timeline_png(picture))

@@ -7,6 +7,11 @@ was observed is measured elsewhere, with its own exact sums.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 def ttft_ns(queue_ns: float, prefill_ns: float, network_ns: float = 0) -> float:
     """Time to first token: queue + prefill + network."""
@@ -29,6 +34,11 @@ def linear_ns(base: float, step: float, output_tokens: int) -> float:
     return base + step * output_tokens
 
 
+def longer_ns(step: float, before_tokens: int, after_tokens: int) -> float:
+    """What more output costs, reasoning or visible: k x the tokens on top, whatever b is."""
+    return step * (after_tokens - before_tokens)
+
+
 def tpot_ns(e2e: float, ttft: float, output_tokens: int, first_tokens: int = 1) -> float | None:
     """Time per output token: (e2e - TTFT) / (output tokens - tokens of the first chunk).
 
@@ -41,6 +51,13 @@ def tpot_ns(e2e: float, ttft: float, output_tokens: int, first_tokens: int = 1) 
 def tokens_per_s(output_tokens: int, ttft: float, tpot: float) -> float:
     """Tokens a second of one request as its user feels it: N / (TTFT + TPOT x N)."""
     return output_tokens * 1e9 / (ttft + tpot * output_tokens)
+
+
+def tokens_per_s_curve(
+    ttft: float, tpot: float, counts: Sequence[int]
+) -> tuple[tuple[int, float], ...]:
+    """N / (b + k N) for each N: what short answers lose to their first token."""
+    return tuple((count, tokens_per_s(count, ttft, tpot)) for count in counts)
 
 
 # --- hardware ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ ANALYSES = all_analyses()
 # Functions that give the same rows on DuckDB and Spark as they stand.
 PORTABLE = {
     "abs", "avg", "cast", "coalesce", "concat", "corr", "count", "first_value", "greatest", "lag",
-    "last_value", "lead", "least", "length", "max", "max_by", "min", "min_by", "nullif",
+    "last_value", "lead", "least", "length", "ln", "max", "max_by", "min", "min_by", "nullif",
     "percentile_cont", "power",
     "round", "row_number", "substr", "sum", "var_pop",
 }  # fmt: skip
@@ -38,8 +38,9 @@ def _sql_of_plays():
         front = play.front
         yield play.rule, front.scope
         yield play.rule, front.touched
-        if front.magnitude.sql:
-            yield play.rule, front.magnitude.sql
+        for sql in (front.magnitude.sql, front.fires_when.weighing, front.confidence_sql):
+            if sql:
+                yield play.rule, sql
         for part in (*front.needs, *front.evidence, *front.done_when):
             yield play.rule, part.sql
 

@@ -119,7 +119,7 @@ def test_filters_reach_the_api(calls):
     filters = Filters(midnight, ex.START + ex.S // 2, "m", "r", "s")
     assert calls.seen["latency"] == (
         ("analyze.duckdb", filters),
-        {"by": ("model", "hour"), "slowest": 3, "slo": ("ttft<=2s",)},
+        {"by": ("model", "hour"), "slowest": 3, "slo": ("ttft<=2s",), "law": False},
     )
 
 
@@ -219,6 +219,7 @@ def test_report_overwrites_its_own_path_only(calls):
         "title": "T",
         "marks": (),
         "share_safe": False,
+        "slo": (),
         "png": None,
         "force": False,
     }

@@ -11,10 +11,13 @@ from shared import SHARED, needs_shared
 import analyzer
 
 _QUIET = [
-    "queue.admission-limit", "queue.saturation", "prefill.long-prompt", "network.slow",
-    "network.buffered", "metric.multi-token-chunks", "metric.ttft-misread", "decode.output-growth",
+    "queue.admission-limit", "queue.saturation", "queue.mislabelled", "queue.head-of-line",
+    "queue.imbalance", "queue.rate-limited", "prefill.long-prompt", "network.slow",
+    "network.buffered", "network.fixed-offset", "trust.clock", "metric.multi-token-chunks",
+    "metric.ttft-misread", "decode.output-growth",
     "trust.contradictory-durations", "decode.below-bound", "decode.offloaded",
-    "trust.faster-than-physics",
+    "trust.faster-than-physics", "load.idle-unload", "load.cold-start", "metric.client-hold",
+    "errors.truncated-output",
 ]  # fmt: skip
 
 
@@ -33,10 +36,19 @@ def _silent(*may):
 RIGHT = {
     "A1/main": _right("queue.admission-limit", "queue", 32, 5.02, "s"),
     "A1/twin": _silent("prefill.long-prompt"),
+    "A3/main": _right("load.idle-unload", "queue", 5, 8.4, "s"),
+    "A3/twin": _silent(),
+    # The one-turn prompts are long; the three that lost their cache are not.
+    "A2/main": _right("prefill.long-prompt", "prefill", 40, 0.5865, "s"),
+    "A2/twin": _right("prefill.long-prompt", "prefill", 43, 0.63, "s"),
     "A4/main": _right("metric.ttft-misread", "none", 24, 8.4, "s"),
     "A4/twin": _silent(),
     "A5/main": _right("network.buffered", "network", 10, 3.99, "s"),
     "A5/twin": _silent(),
+    "A6/main": _right("decode.prefill-interference", "decode", 8, 7.68, "s"),
+    "A6/twin": _silent(),
+    "A7/main": _right("decode.preemption", "decode", 2, 3.24, "s"),
+    "A7/twin": _silent(),
     "A8/main": _right("metric.multi-token-chunks", "none", 20, 4.0, "tokens"),
     "A8/twin": _silent(),
     "A15/main": _right("decode.below-bound", "decode", 5, 4.83 / 14.9, "ratio"),
@@ -93,3 +105,28 @@ def test_what_lies_in_main_memory_makes_most_of_the_floor(tmp_path):
     assert told[read] == pytest.approx(1621.00 * 2**20, rel=1e-5)
     fits = "Time per output token if all fitted, at the same efficiency"
     assert told[fits] / 1e6 == pytest.approx(24, rel=0.05)
+
+
+@needs_shared
+def test_a_long_prompt_is_named_with_its_steps(tmp_path):
+    found = {one.rule: one for one in analyzer.findings(_case("A6/main", tmp_path)).found}
+    told = {one.label: one.value for one in found["decode.prefill-interference"].evidence}
+    assert told["Request with the largest prompt then"] == "r-08"
+    assert told["Its prompt tokens that were not cached"] == 60_000
+    assert told["Prompt tokens a step then, at most"] == pytest.approx(3_000, rel=0.05)
+    assert told["Time that all streams lost together"] / 1e9 == pytest.approx(61.5, rel=0.01)
+    assert told["Usual gap of these streams"] / 1e6 == pytest.approx(16)
+    assert told["Mean gap while they stalled"] / 1e6 == pytest.approx(400, rel=0.01)
+
+
+@needs_shared
+def test_what_was_put_out_is_computed_again(tmp_path):
+    db = _case("A7/main", tmp_path)
+    with engine_of(db) as engine:
+        again = engine.rows(
+            "SELECT r.id, l.again_tokens AS tokens, l.excess_ns FROM stream_lost AS l "
+            "JOIN resolve_request AS r ON l.request_key = r.request_key "
+            "WHERE l.cause = 'preemption' ORDER BY r.id"
+        )
+    assert [(row["id"], row["tokens"]) for row in again] == [("r-10", 1_229), ("r-11", 1_117)]
+    assert [row["excess_ns"] / 1e9 for row in again] == pytest.approx([2.09, 4.39], rel=0.01)

@@ -12,20 +12,40 @@ from analyzer.simulate.run import shipped, simulate, world_named
 INNOCENT = "-innocent"
 WAITS = ("admission", "capacity", "head_of_line")
 ALL_OF_QUEUE = {"queue.admission-limit", "queue.saturation"}
+OTHER_WAITS = {
+    "queue.mislabelled", "queue.head-of-line", "queue.imbalance", "queue.rate-limited",
+}  # fmt: skip
+STALLS = {
+    "decode.prefill-interference", "decode.preemption", "decode.process-pause", "client.stalled",
+}  # fmt: skip
 MUST_NOT = {
     "admission-limit": ALL_OF_QUEUE | {"network.slow", "network.buffered"},
     "buffered": {"network.buffered", "network.slow", "prefill.long-prompt"} | ALL_OF_QUEUE,
-    "slow-network": {"network.buffered", "network.slow"} | ALL_OF_QUEUE,
+    "slow-network": {"network.buffered", "network.slow", "network.fixed-offset"} | ALL_OF_QUEUE,
+    "fixed-offset": {"network.buffered", "network.fixed-offset"} | ALL_OF_QUEUE,
+    "skewed-clock": {"trust.clock", "network.slow", "network.fixed-offset"} | ALL_OF_QUEUE,
     "output-growth": {"decode.output-growth"},
     "multi-token-chunks": {"metric.multi-token-chunks"},
     "ttft-misread": {"metric.ttft-misread", "prefill.long-prompt"} | ALL_OF_QUEUE,
     "saturation": ALL_OF_QUEUE,
-    "preemption": {"network.slow", "network.buffered", "prefill.long-prompt"} | ALL_OF_QUEUE,
-    "prefill-interference": {"network.slow", "network.buffered"} | ALL_OF_QUEUE,
+    "grammar-compile": ALL_OF_QUEUE | OTHER_WAITS,
+    "head-of-line": ALL_OF_QUEUE | OTHER_WAITS,
+    "rate-limited": ALL_OF_QUEUE | OTHER_WAITS,
+    "replica-imbalance": {"queue.imbalance", "queue.mislabelled", "queue.head-of-line"},
+    # Its prompts come at once and do wait for one another's work.
+    "preemption": STALLS
+    | {"network.slow", "network.buffered", "prefill.long-prompt", "queue.admission-limit"},
+    "prefill-interference": STALLS | {"network.slow", "network.buffered"} | ALL_OF_QUEUE,
     "cache-evicted": {"network.slow", "network.buffered"} | ALL_OF_QUEUE,
-    "idle-unload": ALL_OF_QUEUE,
+    "idle-unload": {"load.idle-unload", "load.cold-start"} | ALL_OF_QUEUE,
     "offloaded": ALL_OF_QUEUE,
     "paid-timeouts": {"network.slow", "network.buffered"} | ALL_OF_QUEUE,
+    "process-pause": STALLS | {"network.slow", "network.buffered"} | ALL_OF_QUEUE,
+    "client-stalled": STALLS | {"network.slow", "network.buffered"} | ALL_OF_QUEUE,
+    "client-hold": {"metric.client-hold", "errors.rate"} | ALL_OF_QUEUE,
+    "cold-start": {"load.cold-start", "load.idle-unload"} | ALL_OF_QUEUE,
+    "truncated-output": {"errors.truncated-output", "errors.rate"} | ALL_OF_QUEUE,
+    "failing-route": {"errors.rate", "metric.client-hold", "network.slow"} | ALL_OF_QUEUE,
 }
 """What may not be claimed of the innocent twin."""
 
@@ -148,6 +168,31 @@ def test_a_skewed_clock_is_no_slow_network(run_of):
     assert told == pytest.approx(mean([one["network_ns"] for one in truth]), rel=0.1)
 
 
+def test_fixed_offset(run_of):
+    db, truth, _ = run_of("fixed-offset")
+    fell_back = [one for one in truth if ns_of(one, "fallback")]
+    fired = holds(
+        db,
+        "network.fixed-offset",
+        len(fell_back),
+        mean([ns_of(f, "fallback") for f in fell_back]) / 1e9,
+    )
+    assert "network.slow" not in fired
+    assert "network.slow" in claimed(run_of("fixed-offset-innocent")[0])
+
+
+def test_skewed_clock(run_of):
+    db = run_of("skewed-clock")[0]
+    with engine_of(db) as engine:
+        (clock,) = engine.rows("SELECT * FROM resolve_clock WHERE differs")
+        seen = engine.value("SELECT count(*) FROM latency_offset")
+    true = -600e6 - 120e-6 * (clock["at_ns"] + 600e6 - world_named("skewed-clock").start_ns)
+    assert clock["low_ns"] <= true <= clock["high_ns"]
+    assert clock["drift_low_ppm"] <= -120 <= clock["drift_high_ppm"] < 0
+    fired = holds(db, "trust.clock", seen, 0.6 + 120e-6 * 600)
+    assert not fired.keys() & {"network.slow", "network.fixed-offset"}
+
+
 def test_output_growth(run_of):
     db, truth, _ = run_of("output-growth")
     change = min(one["sent_ns"] for one in truth) + 200 * 10**9
@@ -176,6 +221,56 @@ def test_ttft_misread(run_of):
     holds(db, "metric.ttft-misread", len(truth), mean(late) / 1e9)
 
 
+def test_client_hold(run_of):
+    db, truth, _ = run_of("client-hold")
+    held = [one for one in truth if ns_of(one, "client_hold") >= 100_000_000]
+    held = [one for one in held if one["hold_ns"] >= 0.05 * (one["hold_ns"] + one["e2e_ns"])]
+    fired = holds(db, "metric.client-hold", len(held), mean([one["hold_ns"] for one in held]) / 1e9)
+    told = {one.label: one.value for one in fired["metric.client-hold"].evidence}
+    assert told["Most requests that the client ever had open"] == 7
+    assert not fired.keys() & (ALL_OF_QUEUE | {"network.slow"})
+
+
+def test_idle_unload(run_of):
+    db, truth, events = run_of("idle-unload")
+    loads = [ns_of(one, "load") for one in truth if ns_of(one, "load")]
+    assert len(loads) == 6
+    assert sum(one["event"] == "unload" for one in events) == 5
+    fired = holds(db, "load.idle-unload", len(loads) - 1, mean(loads[1:]) / 1e9)
+    assert not fired.keys() & (ALL_OF_QUEUE | {"load.cold-start"})
+    _, twin, events = run_of("idle-unload-innocent")
+    assert sum(bool(ns_of(one, "load")) for one in twin) == 1
+    assert not any(one["event"] == "unload" for one in events)
+
+
+def test_cold_start(run_of):
+    db, truth, _ = run_of("cold-start")
+    waits = [ns_of(one, "load") for one in truth if ns_of(one, "load") >= 500_000_000]
+    assert len(waits) > 3
+    fired = holds(db, "load.cold-start", len(waits), mean(waits) / 1e9)
+    assert "load.idle-unload" not in fired
+
+
+def test_truncated_output(run_of):
+    db, truth, _ = run_of("truncated-output")
+    cut = [one for one in truth if one["output_tokens"] == 320 and one["kind"] == "after"]
+    fired = holds(db, "errors.truncated-output", len(cut), len(cut) / len(truth))
+    assert "errors.rate" not in fired
+
+
+def test_failing_route(run_of):
+    db, truth, _ = run_of("failing-route")
+    failed = [one for one in truth if "error" in one]
+    fired = holds(db, "errors.rate", len(failed), len(failed) / len(truth))
+    assert fired["errors.rate"].where == "route canary"
+    told = {one.label: one.value for one in fired["errors.rate"].evidence}
+    tried = {one["id"].partition("-retry")[0] for one in failed}
+    unanswered = {one["id"].partition("-retry")[0] for one in failed if one["attempt"] == 2}
+    assert told["Operations that ended without an answer"] == len(unanswered)
+    again = told["Operations that were tried again and answered in the end"]
+    assert again == len(tried) - len(unanswered)
+
+
 # --- kinds whose plays come later: the truth has the cause ---------------------------------------
 
 
@@ -193,22 +288,11 @@ def test_cache_evicted(run_of):
     assert not grown
 
 
-def test_idle_unload(run_of):
-    db, truth, events = run_of("idle-unload")
-    loads = [one for one in truth if ns_of(one, "load")]
-    assert len(loads) == 6
-    assert sum(one["event"] == "unload" for one in events) == 5
-    with engine_of(db) as engine:
-        told = engine.value("SELECT count(*) FROM request WHERE load_ns > 5000000000")
-        assert told == len(loads)
-    _, twin, events = run_of("idle-unload-innocent")
-    assert sum(bool(ns_of(one, "load")) for one in twin) == 1
-    assert not any(one["event"] == "unload" for one in events)
-
-
 def test_prefill_interference(run_of):
-    _, truth, _ = run_of("prefill-interference")
+    db, truth, _ = run_of("prefill-interference")
     stalled = [ns_of(one, "prefill_interference") for one in truth if one["kind"] == "streams"]
+    fired = holds(db, "decode.prefill-interference", len(stalled), mean(stalled) / 1e9)
+    assert not fired.keys() & (STALLS - {"decode.prefill-interference"})
     _, twin, _ = run_of("prefill-interference-innocent")
     spared = [ns_of(one, "prefill_interference") for one in twin if one["kind"] == "streams"]
     assert min(stalled) > 1e9 > 10 * max(spared)
@@ -217,12 +301,47 @@ def test_prefill_interference(run_of):
 
 
 def test_preemption(run_of):
-    _, truth, events = run_of("preemption")
+    db, truth, events = run_of("preemption")
     out = [one for one in truth if one["preemptions"]]
     assert len(out) >= 2
-    assert all(ns_of(one, "preemption") > 1e8 for one in out)
+    lost = [ns_of(one, "preemption") for one in out]
+    assert min(lost) > 1e8
+    fired = holds(db, "decode.preemption", len(out), mean(lost) / 1e9)
+    assert not fired.keys() & (STALLS - {"decode.preemption"})
     assert sum(one["event"] == "preemption" for one in events) == sum(o["preemptions"] for o in out)
     assert not any(one["preemptions"] for one in run_of("preemption-innocent")[1])
+
+
+def test_process_pause(run_of):
+    db, truth, events = run_of("process-pause")
+    pauses = [one for one in events if one["event"] == "pause"]
+    # A pause before the first token is no stall of the stream.
+    hit = [
+        one
+        for one in truth
+        for cause in one["causes"]
+        if cause["kind"] == "process_pause" and cause["start_ns"] > one["first_token_ns"]
+    ]
+    touched = len({one["id"] for one in hit})
+    fired = holds(db, "decode.process-pause", touched, mean([p["ns"] for p in pauses]) / 1e9)
+    told = {one.label: one.value for one in fired["decode.process-pause"].evidence}
+    assert told["Median time from one pause to the next"] / 1e9 == pytest.approx(9, rel=0.05)
+    assert fired["decode.process-pause"].confidence == "measured"
+    assert not fired.keys() & (STALLS - {"decode.process-pause"})
+
+
+def test_client_stalled(run_of):
+    db, truth, _ = run_of("client-stalled")
+    every, blocked = 13 * 10**9, 1.4
+    start = min(one["scheduled_ns"] for one in truth) // 10**10 * 10**10
+    hit = {
+        one["id"]
+        for one in truth
+        for k in range(1, 9)
+        if one["first_chunk_ns"] < start + k * every < one["done_ns"]
+    }
+    fired = holds(db, "client.stalled", len(hit), blocked)
+    assert not fired.keys() & (STALLS - {"client.stalled"})
 
 
 def test_paid_timeouts(run_of):

@@ -280,6 +280,10 @@ def test_explain_of_a_family_lists_its_rules(case):
     table = api.explain_family(case, "queue")
     assert {row["rule"]: row["outcome"] for row in table.rows} == {
         "queue.admission-limit": "found",
+        "queue.head-of-line": "clear",
+        "queue.imbalance": "clear",
+        "queue.mislabelled": "clear",
+        "queue.rate-limited": "clear",
         "queue.saturation": "clear",
     }
     assert not api.explain_family(case, "nothing").rows

@@ -198,6 +198,12 @@ class MarkAt(click.ParamType["tuple[int, str]"]):
         return Moment().convert(match[0], param, ctx), text.strip()
 
 
+def slo_option(command: Command) -> Command:
+    """Add ``--slo``, objectives in the user's terms."""
+    text = "Objectives, as 'ttft<=2s,p95 tpot<=50ms'; a failure misses all. Repeatable."
+    return click.option("--slo", metavar="GOAL,...", multiple=True, help=text)(command)
+
+
 def output_options(command: Command) -> Command:
     """Add ``-o`` and ``--force`` to a command whose answer can be a page."""
     command = click.option("--force", is_flag=True, help="Overwrite the file named by -o.")(command)

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from analyzer.cli import _console
-from analyzer.cli._options import MarkAt, db_option, example, filter_options, html_only, show
+from analyzer.cli._options import (
+    MarkAt,
+    db_option,
+    example,
+    filter_options,
+    html_only,
+    show,
+    slo_option,
+)
 from analyzer.contract.types import Mark
 from analyzer.report.formats import FORMATS
 from analyzer.report.values import moment, size, window
@@ -43,6 +51,7 @@ DEFAULT_PATH = "reports/incident.html"
     is_flag=True,
     help="Hash ids, sessions, users, hosts, routes, files and tags; models and rules stay.",
 )
+@slo_option
 @click.option("--png", metavar="DIR", help="Write the timeline as DIR/timeline.png too.")
 @click.option("--force", is_flag=True, help="Overwrite the file named by -o.")
 @click.option(
@@ -60,6 +69,7 @@ def command(
     title: str | None,
     marks: tuple[tuple[int, str], ...],
     share_safe: bool,
+    slo: tuple[str, ...],
     png: str | None,
     force: bool,
     form: str | None,
@@ -76,7 +86,8 @@ def command(
     if known:
         _warn_outside(known, api.span(db))
     if form:
-        show(api.report(db, filters, title=title, marks=known, share_safe=share_safe), form)
+        whole = api.report(db, filters, title=title, marks=known, share_safe=share_safe, slo=slo)
+        show(whole, form)
         return
     path = Path(
         api.write_report(
@@ -86,6 +97,7 @@ def command(
             title=title,
             marks=known,
             share_safe=share_safe,
+            slo=slo,
             png=png,
             force=force,
         )

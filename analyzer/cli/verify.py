@@ -17,6 +17,7 @@ from analyzer.cli._options import (
     next_step,
     output_options,
     show,
+    slo_option,
     wrote,
 )
 from analyzer.contract.types import Filters
@@ -30,10 +31,12 @@ from analyzer.report.values import rfc3339
     epilog=example(
         "analyze verify --window 2026-09-18..2026-09-19",
         "analyze verify queue.admission-limit logs-after-the-fix/",
+        "analyze verify --slo 'p95 ttft<=2s' logs-of-tonight/",
     ),
 )
 @click.argument("words", metavar="[RULE] [PATH...]", nargs=-1, shell_complete=_complete.rules)
 @click.option("--window", metavar="A..B", type=Window(), help="A later window of this case.")
+@slo_option
 @output_options
 @format_option
 @db_option
@@ -41,6 +44,7 @@ def command(
     *,
     words: tuple[str, ...],
     window: tuple[int, int] | None,
+    slo: tuple[str, ...],
     output: str | None,
     force: bool,
     form: str,
@@ -49,7 +53,8 @@ def command(
     """Hold each finding's done-when to a later window, or to logs captured later.
 
     The first word is a RULE, or the first part of several (queue), if it names one; without,
-    every finding that fires is held to.
+    every finding that fires is held to. With --slo and no RULE only the objectives are, and of
+    the whole case if nothing else is named.
     Exits with 1 unless all are met.
     """
     from analyzer import api
@@ -64,20 +69,23 @@ def command(
         if meant:
             raise click.UsageError(f"no rule or path {words[0]!r}: did you mean {meant[0]}?")
     paths = words[1:] if rule else words
-    if bool(paths) == bool(window):
+    if (paths and window) or not (paths or window or (slo and not rule)):
         raise click.UsageError("give a later --window A..B, or PATH... of a later capture")
     html_only(output)
     filters = Filters(since_ns=window[0], until_ns=window[1]) if window else None
     if output is None:
-        table = api.verify(db, rule, filters, paths=paths)
+        table = api.verify(db, rule, filters, paths=paths, slo=slo)
     else:
-        table = api.write_verify(db, output, rule, filters, paths=paths, force=force)
+        table = api.write_verify(db, output, rule, filters, paths=paths, slo=slo, force=force)
     show(table, form)
     if output is not None:
         wrote(output, form)
     rule_left = unmet(table)
-    if rule_left:
-        next_step(form, db, "explain", rule_left)
+    if rule_left in known:
+        next_step(form, db, "explain", str(rule_left))
+    elif rule_left and not paths:
+        within = ("--since", rfc3339(window[0]), "--until", rfc3339(window[1])) if window else ()
+        next_step(form, db, "latency", "--slo", ",".join(slo), *within)
     elif paths and not table.notes:
         why = "to look into these logs in a case of their own"
         next_step(form, "later.duckdb", "ingest", *paths, why=why)

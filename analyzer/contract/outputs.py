@@ -8,34 +8,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-GROUPS = {
-    "model": "model",
-    "route": "route",
-    "provider": "provider",
-    "deployment": "deployment",
-    "session": "session_id",
-    "source": "source",
-}
-"""``--by`` name -> column of ``resolve_request``."""
+from analyzer.contract._columns import BINS_NS, GROUPS
+from analyzer.contract._columns import INT as _I
+from analyzer.contract._columns import REAL as _F
+from analyzer.contract._columns import TEXT as _S
+from analyzer.contract._columns import row as _row
+from analyzer.contract._columns import struct as _struct
+from analyzer.contract._latency_outputs import LATENCY
 
-BINS_NS = {"minute": 60_000_000_000, "hour": 3_600_000_000_000, "day": 86_400_000_000_000}
-"""``--by`` name -> width of a bin of the start time, UTC."""
-
-
-def _row(doc: str, *columns: tuple[str, pa.DataType, str, str]) -> pa.Schema:
-    fields = [
-        pa.field(name, kind, metadata={"doc": text} | ({"unit": unit} if unit else {}))
-        for name, kind, unit, text in columns
-    ]
-    return pa.schema(fields, metadata={"doc": doc})
-
-
-_S, _I, _F = pa.string(), pa.int64(), pa.float64()
-
-
-def _struct(*names: tuple[str, pa.DataType, str, str]) -> pa.StructType:
-    return pa.struct(list(_row("", *names)))
-
+__all__ = ["BINS_NS", "GROUPS", "OUTPUTS"]
 
 _BY_LINE = _struct(
     ("strict", _F, "ms", "cannot be beaten: own KV, all bandwidth, fastest dtype"),
@@ -82,55 +63,8 @@ _FIT = _struct(
     ("weights_ms", _F, "ms", "of it, reading the weights at full bandwidth"),
     ("why", _S, "", "why there is no fit"),
 )
-_GROUP_COLUMNS = [(name, _S, "", f"group: {name} (with --by)") for name in GROUPS] + [
-    (f"{name}_ns", _I, "ns", f"group: start of the {name} (with --by)") for name in BINS_NS
-]
-
 OUTPUTS: dict[str, pa.Schema] = {
-    "analyze.latency": _row(
-        "One latency metric of one group of requests.",
-        *_GROUP_COLUMNS,
-        (
-            *("metric", _S, ""),
-            "e2e, ttft, tpot, itl (per chunk) or a segment of requests that succeeded; failed: "
-            "end-to-end time of those that did not, which are in no other row",
-        ),
-        ("requests", _I, "requests", "requests that have it"),
-        ("mean_ns", _I, "ns", "mean"),
-        ("p50_ns", _I, "ns", "median"),
-        ("p95_ns", _I, "ns", "95th percentile"),
-        ("p99_ns", _I, "ns", "99th percentile"),
-        ("share", _F, "ratio", "of the summed e2e; segments and e2e only"),
-        ("measured", _I, "requests", "how many are stated by a source"),
-        ("derived", _I, "requests", "how many are a difference of measured durations"),
-        ("absent", _I, "requests", "how many do not have it"),
-    ),
-    "analyze.latency.slowest": _row(
-        "One of the slowest requests, with both exact views of its time.",
-        ("id", _S, "", "request"),
-        ("start_ns", _I, "ns", "start"),
-        ("model", _S, "", "model"),
-        ("route", _S, "", "route"),
-        ("e2e_ns", _I, "ns", "end to end"),
-        ("ttft_ns", _I, "ns", "time to first token"),
-        ("queue_ns", _I, "ns", "queue"),
-        ("prefill_ns", _I, "ns", "prefill"),
-        ("decode_ns", _I, "ns", "decode"),
-        ("network_ns", _I, "ns", "network"),
-        ("unattributed_ns", _I, "ns", "in no part"),
-        ("held_ns", _I, "ns", "delivery delay that overlaps decode"),
-        ("output_tokens", _I, "tokens", "visible and reasoning"),
-    ),
-    "analyze.latency.slo": _row(
-        "One objective held against every request that has its metric; a failure misses it.",
-        ("slo", _S, "", "the objective"),
-        ("requests", _I, "requests", "requests that have the metric or failed"),
-        ("met", _I, "requests", "requests that meet it"),
-        ("missed", _I, "requests", "requests that do not"),
-        ("failed", _I, "requests", "of the missed: requests that failed, each a miss"),
-        ("met_ratio", _F, "ratio", "share that meets it"),
-        ("without", _I, "requests", "requests that lack the metric"),
-    ),
+    **LATENCY,
     "analyze.bounds": _row(
         "How fast a model can be on a part: one row an answer.",
         ("model", _S, "", "model: key of the catalog, name of the config, or inline"),
@@ -326,8 +260,9 @@ OUTPUTS: dict[str, pa.Schema] = {
         ("requests", _I, "requests", "requests in scope"),
         ("measured", _I, "requests", "stated by a source"),
         ("derived", _I, "requests", "difference of measured durations"),
+        ("modelled", _I, "requests", "from a fit, with an interval; not in the coverage"),
         ("absent", _I, "requests", "not known"),
-        ("coverage", _F, "ratio", "share that has it"),
+        ("coverage", _F, "ratio", "share that a source tells, itself or by difference"),
     ),
     "analyze.problems": _row(
         "Records that could not be read, by file and reason.",

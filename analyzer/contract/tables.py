@@ -281,7 +281,7 @@ TABLES: dict[str, pa.Schema] = {
         "Something that happened to a model server.",
         [
             *_PROVENANCE,
-            _ns("time_ns", "when"),
+            _ns("time_ns", "when it began"),
             _text("engine", "engine, rank or replica"),
             _text(
                 "kind",

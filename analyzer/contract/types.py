@@ -223,6 +223,17 @@ class Lane:
 
 
 @dataclass(frozen=True)
+class Objectives(Table):
+    """How objectives were kept (rows of ``analyze.latency.slo``), and what broke them.
+
+    ``budget`` has rows of ``analyze.latency.slo.budget``; ``lane`` shares over time.
+    """
+
+    budget: tuple[dict[str, Any], ...] = ()
+    lane: Lane | None = None
+
+
+@dataclass(frozen=True)
 class Mark:
     """A moment the user knows of, such as a roll-out."""
 
@@ -264,6 +275,10 @@ class Report:
     hardware: Table | None = None
     """Rows of ``analyze.bounds.observed``; None where no bound can be drawn."""
     hardware_charts: tuple[Chart, ...] = ()
+    law: Table | None = None
+    """Rows of ``analyze.latency.law`` where it holds; None where it does nowhere."""
+    law_charts: tuple[Chart, ...] = ()
+    objectives: Objectives | None = None
 
 
 @dataclass(frozen=True)

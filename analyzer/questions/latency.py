@@ -1,30 +1,29 @@
-"""How long requests take, by segment and group; the slowest; objectives met and missed."""
+"""How long requests take, by segment and group; the slowest."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from analyzer.contract.outputs import BINS_NS, GROUPS
 from analyzer.contract.types import Table
 from analyzer.engines.duckdb import Engine
-from analyzer.errors import AnalyzerError, hint_of, near
+from analyzer.errors import AnalyzerError, hint_of
+from analyzer.questions import modelled
 
 METRICS = ("e2e", "ttft", "queue", "prefill", "decode", "network", "unattributed", "tpot", "itl")
 _OF_E2E = ("e2e", "queue", "prefill", "decode", "network", "unattributed")
 FAILED = "failed"
 """The row of requests that failed: their end-to-end time, which is in no other row."""
-_SLO = re.compile(r"^\s*(\w+)\s*(<=|<|>=|>)\s*(\d+(?:\.\d+)?)\s*(\w*)\s*$")
-_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
 
 
 def by_metric(engine: Engine, by: Sequence[str]) -> Table:
     """One row a group and metric, groups in order, metrics in the order of ``METRICS``.
 
-    A request that failed says nothing of how long answers take: it stands in a row of its own.
+    A request that failed says nothing of how long answers take: it stands in a row of its own. So
+    do modelled parts, after those that are measured or derived.
     """
-    groups = [_group(name) for name in by]
+    groups = [group_of(name) for name in by]
     names = [alias for _, alias in groups]
     chosen = "".join(f"{expression} AS {alias}, " for expression, alias in groups)
     keys = ", ".join(f"g.{name}" for name in names)
@@ -53,7 +52,11 @@ FROM told AS m JOIN grouped AS g ON m.request_key = g.request_key
 GROUP BY {keys + ", " if keys else ""}m.metric
 ORDER BY {"".join(f"g.{name} NULLS LAST, " for name in names)}{order} ELSE 99 END"""
     )
-    return Table("analyze.latency", tuple(_with_share(rows, names)))
+    measured = _with_share(rows, names)
+    fitted = modelled.by_group(engine, groups)
+    return Table(
+        "analyze.latency", tuple(_side_by_side(measured, fitted, names)), modelled.notes(engine)
+    )
 
 
 def _with_share(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
@@ -72,7 +75,29 @@ def _with_share(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, 
     return shaped
 
 
-def _group(name: str) -> tuple[str, str]:
+def _side_by_side(
+    told: list[dict[str, Any]], fitted: list[dict[str, Any]], names: list[str]
+) -> list[dict[str, Any]]:
+    """Modelled rows behind the told ones of their group, all with the same keys."""
+    blank = {
+        "measured": 0,
+        "derived": 0,
+        "modelled": 0,
+        "absent": 0,
+        "low_ns": None,
+        "high_ns": None,
+    }
+    shaped: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in (*told, *({"share": None} | one for one in fitted)):
+        head = {key: value for key, value in row.items() if key not in blank and key != "share"}
+        tail = {key: row.get(key, default) for key, default in blank.items()}
+        group = tuple(row[name] for name in names)
+        shaped.setdefault(group, []).append(head | {"share": row["share"]} | tail)
+    return [row for rows in shaped.values() for row in rows]
+
+
+def group_of(name: str) -> tuple[str, str]:
+    """Expression over ``resolve_request AS r`` and column of a ``--by`` name."""
     if name in GROUPS:
         return f"r.{GROUPS[name]}", name
     if name in BINS_NS:
@@ -90,52 +115,3 @@ WHERE s.e2e_ns IS NOT NULL
 ORDER BY s.e2e_ns DESC, r.request_key LIMIT {int(limit)}"""
     )
     return Table("analyze.latency.slowest", tuple(rows))
-
-
-def objectives(engine: Engine, slos: Sequence[str]) -> Table:
-    """How many requests meet each objective, such as ``ttft<=2s``; a failure never does."""
-    return Table("analyze.latency.slo", tuple(_held(engine, *_goal(slo)) for slo in slos))
-
-
-def _goal(slo: str) -> tuple[str, str, str, str]:
-    match = _SLO.match(slo)
-    if match is None:
-        raise AnalyzerError(
-            f"--slo {slo!r}: cannot read it", "write METRIC<=TIME, such as ttft<=2s"
-        )
-    metric, op, number, unit = match.groups()
-    if metric not in METRICS:
-        meant = near(metric, METRICS)
-        did = f"did you mean {' or '.join(meant)}? " if meant else ""
-        raise AnalyzerError(
-            f"--slo {slo!r}: no metric {metric}", f"{did}metrics: {', '.join(METRICS)}"
-        )
-    if unit not in _UNITS:
-        what = f"no unit {unit}" if unit else "its time has no unit"
-        raise AnalyzerError(
-            f"--slo {slo!r}: {what}",
-            f"write {metric}{op}{number}s; units: {', '.join(_UNITS)} (m is minutes)",
-        )
-    return metric, op, number, unit
-
-
-def _held(engine: Engine, metric: str, op: str, number: str, unit: str) -> dict[str, Any]:
-    limit = float(number) * _UNITS[unit]
-    row = engine.rows(
-        f"""SELECT count(*) FILTER (WHERE r.failed) AS failed,
-  count(*) FILTER (WHERE NOT r.failed AND m.value_ns IS NOT NULL) AS answered,
-  count(*) FILTER (WHERE NOT r.failed AND m.value_ns {op} {limit!r}) AS met,
-  count(*) FILTER (WHERE NOT r.failed AND m.value_ns IS NULL) AS without
-FROM latency_metric AS m JOIN resolve_request AS r ON m.request_key = r.request_key
-WHERE m.metric = '{metric}'"""
-    )[0]
-    seen, met = row["failed"] + row["answered"], row["met"]
-    return {
-        "slo": f"{metric} {op} {number} {unit}",
-        "requests": seen,
-        "met": met,
-        "missed": seen - met,
-        "failed": row["failed"],
-        "met_ratio": met / seen if seen else None,
-        "without": row["without"],
-    }

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from analyzer.contract.types import Findings, Incident, Report, Series
 from analyzer.engines.duckdb import Engine
 from analyzer.questions import hardware, timeline
+from analyzer.questions import law as laws
 from analyzer.questions._runs import runs_apart, told
 from analyzer.questions.compare import changes
 from analyzer.questions.latency import by_metric, slowest
+from analyzer.questions.objective import objectives
 from analyzer.questions.request import view_of
 from analyzer.questions.status import sources
 
@@ -26,6 +28,7 @@ def build(
     say: Callable[[Any, str], str],
     *,
     window_given: bool = False,
+    slo: Sequence[str] = (),
 ) -> Report:
     """The report of one case under its filters; its times come from the data."""
     window = timeline.window_of(engine)
@@ -61,6 +64,9 @@ def build(
         waterfalls=tuple(view_of(engine, row["request_key"]) for row in worst),
         hardware=hardware.observed(engine) if bounded else None,
         hardware_charts=hardware.charts(engine) if bounded else (),
+        law=laws.held(engine),
+        law_charts=laws.charts(engine),
+        objectives=objectives(engine, slo, drawn=True) if slo else None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from analyzer.contract.types import CannotSay, Status, Table
 from analyzer.engines.duckdb import Engine
+from analyzer.questions import modelled
 from analyzer.questions.timeline import window_of
 
 _QUANTITIES = (
@@ -88,6 +89,7 @@ def _coverage(engine: Engine, requests: int) -> Table:
     for name in _QUANTITIES:
         one = counted.get(name, {"measured": 0, "derived": 0, "absent": 0})
         rows.append((name, one["measured"], one["derived"], one["absent"]))
+    fitted = modelled.counts(engine) if requests else {}
     told = engine.rows(
         "SELECT "
         + ", ".join(f"count({column}) AS {column}" for _, column in _TOLD)
@@ -102,7 +104,8 @@ def _coverage(engine: Engine, requests: int) -> Table:
                 "requests": requests,
                 "measured": measured,
                 "derived": derived,
-                "absent": absent,
+                "modelled": fitted.get(name, 0),
+                "absent": absent - fitted.get(name, 0),
                 "coverage": (measured + derived) / requests if requests else None,
             }
             for name, measured, derived, absent in rows

@@ -9,6 +9,7 @@ from analyzer.contract.types import (
     Explanation,
     Findings,
     IngestResult,
+    Objectives,
     Report,
     RequestView,
     Status,
@@ -20,6 +21,7 @@ from analyzer.report import (
     hardware,
     lanes,
     latencies,
+    objectives,
     outcomes,
     proof,
     request,
@@ -55,6 +57,8 @@ def blocks(value: object) -> list[Block]:
         return request.view(value)
     if isinstance(value, IngestResult):
         return case.ingested(value)
+    if isinstance(value, Objectives):
+        return objectives.blocks(value)
     if isinstance(value, Table) and value.kind in _TABLES:
         return _TABLES[value.kind](value)
     if isinstance(value, Table):
@@ -304,6 +308,8 @@ def verified(table: Table) -> str:
     """The answer in a sentence or two."""
     counts = {name: sum(row["outcome"] == name for row in table.rows) for name in OUTCOMES}
     every = len(table.rows)
+    if every and all(row["rule"] == "slo" for row in table.rows):
+        return _objectives(counts, every)
     if not every:
         return "No finding fires, so there is nothing to verify."
     ahead = [row for row in table.rows if row.get("when") == "before"]
@@ -322,6 +328,16 @@ def verified(table: Table) -> str:
     word = "Not fixed" if counts["not met"] else "Not known to be fixed"
     told = f"{word}: of {every} {'criterion' if every == 1 else 'criteria'} {', '.join(parts)}."
     return f"{told} What is met: {_too_early(early)}" if early else told
+
+
+def _objectives(counts: dict[str, int], every: int) -> str:
+    """Objectives were not broken by a finding, so meeting them fixes nothing."""
+    if counts["met"] == every:
+        return "The objective is met." if every == 1 else f"All {every} objectives are met."
+    names = {"met": "met", "not met": "not met", "cannot say": "cannot be judged"}
+    parts = [f"{counts[name]} {text}" for name, text in names.items() if counts[name]]
+    word = "Not met" if counts["not met"] else "Not known to be met"
+    return f"{word}: of {plural(every, 'objective')} {', '.join(parts)}."
 
 
 def _too_early(rules: list[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analyzer.report import hardware, words
+from analyzer.report import hardware, law, objectives, words
 from analyzer.report.blocks import Block, Facts, Heading, Items, Words, grid, grid_of
 from analyzer.report.outcomes import cannot_say, clear
 from analyzer.report.proof import Queries, explained
@@ -33,9 +33,13 @@ def report(value: Report) -> list[Block]:
     queries = Queries()
     for item in words.by_severity(value.findings.found):
         out += explained(item, queries)
+    if value.objectives:
+        out += [Heading("Objectives"), *objectives.blocks(value.objectives)]
     out += [Heading("Segments"), *table(value.segments)]
     if value.slowest:
         out += [Heading("Slowest requests"), grid_of(value.slowest)]
+    if value.law:
+        out += [Heading("Longer answers"), *law.blocks(value.law)]
     if value.hardware:
         out += [Heading("Against the hardware"), *hardware.blocks(value.hardware)]
     out += cannot_say(value.findings.cannot_say) + clear(value.findings.clear)

@@ -15,9 +15,11 @@ from markupsafe import Markup
 from analyzer.report import json, words
 from analyzer.report.blocks import grid
 from analyzer.report.cap import capped
+from analyzer.report.law import linear_law
 from analyzer.report.sections import (
     against_hardware,
     incident,
+    kept,
     over_time,
     picture,
     raw_window,
@@ -79,7 +81,9 @@ def _page(report: Report, shown: Report) -> str:
             unknown=_unknown(shown),
             timeline=over_time(shown, found),
             incident=incident(shown.incident),
+            objectives=kept(shown),
             slowest=slowest(shown),
+            law=linear_law(shown),
             hardware=against_hardware(shown),
             segments=grid(shown.segments),
             unchecked=[_unchecked(item) for item in shown.findings.cannot_say],

@@ -20,6 +20,7 @@ from analyzer.contract.types import (
     Incident,
     IngestResult,
     Lane,
+    Objectives,
     Report,
     RequestView,
     Series,
@@ -103,6 +104,11 @@ def _enveloped(kind: str, **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSO
 def _table(value: Table) -> dict[str, Any]:
     notes = {"notes": list(value.notes)} if value.notes else {}
     return _enveloped(value.kind, rows=rows_of(value), **notes)
+
+
+@envelope.register(Objectives)
+def _objectives(value: Objectives) -> dict[str, Any]:
+    return _table(value) | {"budget": [row(cells) for cells in value.budget]}
 
 
 @envelope.register(Findings)
@@ -276,10 +282,25 @@ def _report(value: Report) -> dict[str, Any]:
         marks=[{"at": rfc3339(mark.time_ns), "text": mark.text} for mark in value.marks],
         lanes=[_lane(lane) for lane in value.lanes],
         requests_shown=[_request(view) for view in value.waterfalls],
+        law=rows_of(value.law) if value.law else None,
+        law_charts=[chart(item) for item in value.law_charts],
         hardware=rows_of(value.hardware) if value.hardware else None,
         hardware_charts=[chart(item) for item in value.hardware_charts],
+        objectives=_kept(value.objectives),
         tool_version=value.version,
     )
+
+
+def _kept(value: Objectives | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    lane = _lane(value.lane) if value.lane else None
+    return {
+        "rows": rows_of(value),
+        "notes": list(value.notes),
+        "budget": [row(cells) for cells in value.budget],
+        "lane": lane,
+    }
 
 
 def _incident(value: Incident | None) -> dict[str, Any] | None:

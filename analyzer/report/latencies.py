@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-_GRADES = ("measured", "derived", "absent")
+_GRADES = ("measured", "derived", "modelled", "absent")
+_EDGES = ("low_ns", "high_ns")
 _STATISTICS = ("mean_ns", "p50_ns", "p95_ns", "p99_ns")
 _FAILED = "failed"
 
@@ -41,7 +42,9 @@ def _latency_grid(rows: list[Row]) -> Grid:
     keys = keys_of(rows)
     groups = tuple(keys[: keys.index("metric")])
     spent = tuple(
-        key for key in ("share", *_GRADES) if not any(row.get(key) is not None for row in rows)
+        key
+        for key in ("share", *_EDGES, *_GRADES)
+        if not any(row.get(key) is not None for row in rows)
     ) + tuple(key for key in _GRADES if not any(row.get(key) for row in rows))
     wide = grid_of(tuple({k: v for k, v in row.items() if k not in spent} for row in rows))
     share = () if "share" in spent else ("share",)
@@ -76,7 +79,7 @@ def _known(row: Row) -> str:
     """``119 of 120 measured``: how many have it and how that is known."""
     seen, every = row["requests"], sum(row.get(name) or 0 for name in _GRADES)
     of_all = f"{count(seen)} of {count(every)}" if seen < every else count(seen)
-    graded = [name for name in _GRADES[:2] if row.get(name)]
+    graded = [name for name in _GRADES[:3] if row.get(name)]
     if len(graded) != 1:
         parts = ", ".join(f"{count(row[name])} {name}" for name in graded)
         return parts or of_all

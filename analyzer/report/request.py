@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from analyzer.contract.types import RequestView
 
 _CACHED = "; what of them was cached is not told"
-_VIEWS = {"e2e": "end to end", "ttft": "to the first token"}
+_VIEWS = {
+    "e2e": "end to end",
+    "ttft": "to the first token",
+    "model": "to the first token, modelled with 90 % intervals",
+}
 
 
 def view(value: RequestView) -> list[Block]:
@@ -36,7 +40,7 @@ def view(value: RequestView) -> list[Block]:
 
 
 def _segments(value: RequestView) -> list[Block]:
-    whole = {"e2e": value.e2e_ns, "ttft": value.ttft_ns}
+    whole = {"e2e": value.e2e_ns, "ttft": value.ttft_ns, "model": value.ttft_ns}
     out: list[Block] = []
     for name in dict.fromkeys(item.get("view", "e2e") for item in value.segments):
         rows = tuple(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from analyzer.report import hardware, words
+from analyzer.report import hardware, objectives, words
 from analyzer.report.blocks import Grid, grid_of
 from analyzer.report.charts import plot_of, points_svg, timeline_svg
 from analyzer.report.scatter import scatter, summary
@@ -166,10 +167,11 @@ def _by_time(told: dict[Any, dict[str, Any]], groups: list[str], unit: str, *, t
 
 def picture(value: Finding) -> dict[str, Any] | None:
     """The requests of a finding as points, and the table that says the same."""
-    return _drawn(value.chart) if value.chart else None
+    return drawn(value.chart) if value.chart else None
 
 
-def _drawn(chart: Chart) -> dict[str, Any] | None:
+def drawn(chart: Chart) -> dict[str, Any] | None:
+    """A chart as two pictures and the numbers behind them; None where nothing can be drawn."""
     drawn = scatter(chart)
     if drawn is None:
         return None
@@ -183,6 +185,36 @@ def _drawn(chart: Chart) -> dict[str, Any] | None:
         "wide": Markup(points_svg(drawn, width=_WIDE - 40)),  # noqa: S704 - as the timeline
         "narrow": Markup(points_svg(drawn, width=_NARROW - 12)),  # noqa: S704
         "table": summary(chart),
+    }
+
+
+# --- objectives ----------------------------------------------------------------------------------
+
+
+def kept(report: Report) -> dict[str, Any] | None:
+    """Who kept each objective, what broke it, and the share that kept it over time."""
+    told = report.objectives
+    if told is None:
+        return None
+    bare = (
+        replace(report, timeline=replace(report.timeline, rows=()), lanes=(told.lane,))
+        if told.lane
+        else None
+    )
+    drawn = timeline(bare, ()) if bare else None
+    return {
+        "table": objectives.kept(told) if told.rows else None,
+        "notes": [*filter(None, [objectives.goodput(told)] if told.rows else []), *told.notes],
+        "budgets": objectives.budgets(told),
+        "over_time": _lane(told.lane) if told.lane else None,
+        "alt": "Share of the requests that keep each objective over time; the table below holds "
+        "what it shows.",
+        "pictures": [
+            (kind, Markup(timeline_svg(drawn, width=width)))  # noqa: S704 - as the timeline
+            for kind, width in (("wide", _WIDE), ("narrow", _NARROW))
+        ]
+        if drawn
+        else [],
     }
 
 
@@ -206,9 +238,9 @@ def against_hardware(report: Report) -> dict[str, Any] | None:
             for row in report.hardware.rows
         ],
         "charts": [
-            (drawn, chart.sql)
+            (shown, chart.sql)
             for chart in report.hardware_charts
-            if (drawn := _drawn(chart)) is not None
+            if (shown := drawn(chart)) is not None
         ],
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analyzer.contract.types import Finding, Table
+from analyzer.contract.types import Criterion, Finding, Table
 from analyzer.engines.duckdb import Engine
 from analyzer.runbook._evaluate import Say, coverage_of, evaluate, outcome_of, steady
 from analyzer.runbook._family import family_of
@@ -33,6 +33,15 @@ class Asked:
     plays: list[Play]
     windows: dict[str, tuple[int, int]]
     never: frozenset[str] = frozenset()
+
+    @property
+    def criteria(self) -> tuple[tuple[str, Criterion], ...]:
+        """Rule and criterion of every ``done when``."""
+        return tuple(
+            (play.rule, Criterion(one.metric, one.op, one.value, one.unit, one.sql))
+            for play in self.plays
+            for one in play.front.done_when
+        )
 
 
 def asked_of(rule: str | None, engine: Engine | None, say: Say) -> Asked:

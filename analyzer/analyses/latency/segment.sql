@@ -2,7 +2,8 @@
 -- network + unattributed = e2e. To the first token: queue + prefill + network_ttft +
 -- unattributed_ttft = ttft. Clocks of two machines are never subtracted: network is the difference
 -- of two durations. Parts above the whole by up to tolerance_ns shrink decode (prefill before the
--- first token); beyond that the parts are refused.
+-- first token), a decode that only an outer vantage tells by up to the network, whose variation is in
+-- it; beyond that the parts are refused.
 -- grain:   one row a request
 -- needs:   resolve_request, resolve_vantage, resolve_ttft
 -- param:   tolerance_ns = 5000000          -- engine and front end read two clocks of one machine
@@ -55,6 +56,9 @@ ends AS (
     max_by(v.decode_ns, v.vantage_rank) FILTER (WHERE v.decode_ns IS NOT NULL) AS told_decode_ns,
     max_by(v.e2e_ns - u.ttft_ns, v.vantage_rank)
       FILTER (WHERE v.e2e_ns IS NOT NULL AND u.ttft_ns IS NOT NULL) AS rest_ns,
+    max(v.vantage_rank) FILTER (WHERE v.e2e_ns IS NOT NULL)
+      > max(v.vantage_rank) FILTER (WHERE v.e2e_ns IS NOT NULL AND u.ttft_ns IS NOT NULL)
+      AS rest_is_outer,
     max_by(v.frontend_ns, v.vantage_rank) FILTER (WHERE v.frontend_ns IS NOT NULL) AS frontend_ns,
     max(v.hold_ns) AS hold_ns,
     min_by(v.left_early, v.vantage_rank) FILTER (WHERE v.e2e_ns IS NOT NULL) AS left_early
@@ -84,6 +88,8 @@ fitted AS (
 weighed AS (
   SELECT
     *,
+    $tolerance_ns + CASE WHEN told_decode_ns IS NULL AND rest_is_outer
+      THEN coalesce(least(decode_ns, network_ns), 0) ELSE 0 END AS loose_ns,
     coalesce(queue_ns, 0) + coalesce(prefill_ns, 0) - coalesce(room_ttft_ns, 9000000000000000000)
       AS over_ttft_ns,
     coalesce(queue_ns, 0) + coalesce(prefill_ns, 0) + coalesce(decode_ns, 0)
@@ -104,7 +110,7 @@ judged AS (
       WHEN gap_ttft_ns < -$tolerance_ns
         THEN 'the server''s first token comes later than the client''s'
       WHEN over_ttft_ns > $tolerance_ns THEN 'queue and prefill exceed the time to first token'
-      WHEN over_ns > $tolerance_ns THEN 'the parts exceed the whole'
+      WHEN over_ns > loose_ns THEN 'the parts exceed the whole'
     END AS contradiction
   FROM weighed
 ),

@@ -1,0 +1,1 @@
+"""How long requests take, and where that time goes."""
