@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from analyzer.contract.types import Filters
+from analyzer.engines import _slices
 from analyzer.engines.analysis import Analysis, all_analyses
 from analyzer.errors import AnalyzerError
 from analyzer.store.case import Case
@@ -34,6 +35,7 @@ class Engine:
         said = json.dumps(dict(told), sort_keys=True) if told else None
         self._filters["told"] = f"CAST({literal(said)} AS VARCHAR)"
         self._made: set[str] = set()
+        self._slices: list[_slices.Slice] | None = None
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Rows of a query over tables and analyses; what it needs is computed first."""
@@ -68,11 +70,20 @@ class Engine:
             raise AnalyzerError(f"analyses need each other: {' -> '.join([*path, name])}")
         for need in analysis.needs:
             self._make(need, (*path, name))
-        if analysis.python is None:
-            self._case.run(f"CREATE TEMPORARY TABLE {name} AS {self.text(analysis)}")
-        else:
+        if analysis.python is not None:
             self._pass_through(analysis)
+        elif _slices.CHUNKS in analysis.needs and _slices.are_many(self._case):
+            self._make_in_slices(analysis)
+        else:
+            self._case.run(f"CREATE TEMPORARY TABLE {name} AS {self.text(analysis)}")
         self._made.add(name)
+
+    def _make_in_slices(self, analysis: Analysis) -> None:
+        if self._slices is None:
+            for need in _slices.NEEDS:
+                self._make(need, ())
+            self._slices = _slices.plan(self._case)
+        _slices.create(self._case, analysis.name, self.text(analysis), self._slices)
 
     def _pass_through(self, analysis: Analysis) -> None:
         """Python on small results only: the rows are held in memory on their way."""

@@ -17,6 +17,7 @@ from analyzer.contract.tables import CONTRACT_VERSION, TABLES
 from analyzer.contract.types import Batch, Resume
 from analyzer.errors import AnalyzerError
 from analyzer.store._conform import conform, problem_table
+from analyzer.store._limits import limits
 from analyzer.store._place import check_place
 from analyzer.store._room import no_room
 from analyzer.store.resume import dump_resume, load_resume
@@ -317,9 +318,9 @@ def open_case(path: str | Path, *, write: bool = False) -> Case:
     check_place(path, write=write)
     fresh = not path.exists()
     try:
-        connection = duckdb.connect(
-            str(path), read_only=not write, config={} if write else dict(_SEALED)
-        )
+        # In this order: DuckDB takes a spill folder after the seal, but no seal after the folder.
+        config = ({} if write else _SEALED) | limits(path)
+        connection = duckdb.connect(str(path), read_only=not write, config=dict(config))
     except duckdb.Error as error:
         if "could not set lock" in str(error).lower():
             raise AnalyzerError(
