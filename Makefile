@@ -35,6 +35,10 @@ lock: ## Pin dependencies (needs uv; ARGS=--upgrade for newer ones)
 	$(COMPILE) --group check -c requirements.lock -o requirements-check.lock
 bench: $(VENV)/.ready ## Throughput of readers, analyses and report
 	$(BIN)/python benchmarks/run.py $(ARGS)
+accuracy: $(VENV)/.ready ## Verdicts against the simulator's truth, about ten minutes; goes on where it was cut
+	$(BIN)/python benchmarks/accuracy --table benchmarks/accuracy/TABLE.md $(ARGS)
+accuracy-quick: $(VENV)/.ready ## The same on a few worlds of other seeds
+	$(BIN)/python benchmarks/accuracy --quick --base 0 $(ARGS)
 dist: $(VENV)/.check-ready ## Build wheel and sdist into dist/
 	$(BIN)/python -m build --no-isolation
 
@@ -49,4 +53,4 @@ $(VENV)/.check-ready: $(VENV)/.ready requirements-check.lock
 	$(PIP) --require-hashes -r requirements-check.lock
 	@touch $@
 
-.PHONY: help setup demo test check fix golden schemas lock bench dist
+.PHONY: help setup demo test check fix golden schemas lock bench accuracy accuracy-quick dist
