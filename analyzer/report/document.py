@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from analyzer.report import hardware, law, objectives, words
 from analyzer.report.blocks import Block, Facts, Heading, Items, Words, grid, grid_of
+from analyzer.report.latencies import without_unused
 from analyzer.report.outcomes import cannot_say, clear
 from analyzer.report.proof import Queries, explained
 from analyzer.report.values import count, moment, plural, quantity, window
@@ -35,7 +36,7 @@ def report(value: Report) -> list[Block]:
         out += explained(item, queries)
     if value.objectives:
         out += [Heading("Objectives"), *objectives.blocks(value.objectives)]
-    out += [Heading("Segments"), *table(value.segments)]
+    out += [Heading("Segments"), *table(without_unused(value.segments))]
     if value.slowest:
         out += [Heading("Slowest requests"), grid_of(value.slowest)]
     if value.law:

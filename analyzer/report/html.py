@@ -15,6 +15,7 @@ from markupsafe import Markup
 from analyzer.report import json, words
 from analyzer.report.blocks import grid
 from analyzer.report.cap import capped
+from analyzer.report.latencies import without_unused
 from analyzer.report.law import linear_law
 from analyzer.report.sections import (
     against_hardware,
@@ -85,7 +86,7 @@ def _page(report: Report, shown: Report) -> str:
             slowest=slowest(shown),
             law=linear_law(shown),
             hardware=against_hardware(shown),
-            segments=grid(shown.segments),
+            segments=grid(without_unused(shown.segments)),
             unchecked=[_unchecked(item) for item in shown.findings.cannot_say],
             cleared=[_cleared(item) for item in shown.findings.clear],
             sources=grid(shown.sources),

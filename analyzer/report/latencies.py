@@ -38,14 +38,25 @@ def latency(table: Table) -> list[Block]:
     return out + [Words(note) for note in table.notes]
 
 
+def without_unused(table: Table) -> Table:
+    """The same table without the columns that no row of it uses."""
+    spent = _unused(table.rows)
+    rows = tuple({k: v for k, v in row.items() if k not in spent} for row in table.rows)
+    return replace(table, rows=rows)
+
+
+def _unused(rows: Iterable[Row]) -> tuple[str, ...]:
+    listed = list(rows)
+    empty = [
+        key for key in ("share", *_EDGES) if not any(row.get(key) is not None for row in listed)
+    ]
+    return (*empty, *(key for key in _GRADES if not any(row.get(key) for row in listed)))
+
+
 def _latency_grid(rows: list[Row]) -> Grid:
     keys = keys_of(rows)
     groups = tuple(keys[: keys.index("metric")])
-    spent = tuple(
-        key
-        for key in ("share", *_EDGES, *_GRADES)
-        if not any(row.get(key) is not None for row in rows)
-    ) + tuple(key for key in _GRADES if not any(row.get(key) for row in rows))
+    spent = _unused(rows)
     wide = grid_of(tuple({k: v for k, v in row.items() if k not in spent} for row in rows))
     share = () if "share" in spent else ("share",)
     names = (*groups, "metric")

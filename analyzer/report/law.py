@@ -36,7 +36,7 @@ def linear_law(report: Report) -> dict[str, Any] | None:
     """For the page: sentences, and the curve of tokens a second."""
     if report.law is None:
         return None
-    from analyzer.report.sections import drawn  # noqa: PLC0415 - drawing loads altair
+    from analyzer.report.sections import drawn
 
     return {
         "sentences": [sentence(row) for row in report.law.rows],
