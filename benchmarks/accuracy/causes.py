@@ -163,10 +163,7 @@ def _stalls(truth: Truth) -> dict[str, str]:
         "client.stalled": stalled,
         "decode.process-pause": paused,
         "decode.prefill-interference": _interference(truth.attempts),
-        "decode.preemption": judged(
-            ((due(one, "preemption"), whole_of(one)) for one in truth.attempts),
-            Line(2, 0.1, 400 * MS),
-        ),
+        "decode.preemption": _preemption(truth.attempts),
     }
 
 
@@ -197,6 +194,19 @@ def _interference(attempts: list[Attempt]) -> str:
         return "yes"
     every = judged(((spent, whole_of(one)) for spent, one in pairs), line)
     return "may" if every != "no" else "no"
+
+
+def _preemption(attempts: list[Attempt]) -> str:
+    """Pauses of requests that were put out; weighed against all time, as the play does."""
+    pairs = [(due(one, "preemption"), whole_of(one)) for one in attempts]
+    lost, all_of_it = sum(e for e, _ in pairs), sum(w for _, w in pairs)
+    for name, factor in (("yes", MARGIN), ("may", 0.5)):
+        felt = any(spent >= S * factor for spent, _ in pairs)
+        size = judged(pairs, Line(2, 0.1, 400 * MS))
+        heavy = felt or lost >= 0.01 * factor * all_of_it
+        if heavy and size in ("yes", name):
+            return name
+    return "no"
 
 
 def _blocked(
