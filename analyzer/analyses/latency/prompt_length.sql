@@ -91,7 +91,9 @@ candidates AS (
     *,
     coalesce(
       NOT is_lost AND prompt_tokens >= $long_factor * short_tokens AND excess_ns >= $slow_ns
-        AND correlation >= $together,
+        -- A model stands only where requests with nobody ahead follow their length: queues beside
+        -- it blur what was seen.
+        AND (correlation >= $together OR known = 'modelled'),
       FALSE
     ) AS is_candidate
   FROM held_against
