@@ -9,6 +9,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from analyzer.contract._fields import column as _f
+from analyzer.contract._fields import ns as _ns
+from analyzer.contract._fields import ratio as _ratio
+from analyzer.contract._fields import real as _float
+from analyzer.contract._fields import table as _table
+from analyzer.contract._fields import text as _text
+from analyzer.contract._fields import tokens as _tokens
+from analyzer.contract._fields import whole as _int
+
 CONTRACT_VERSION = 2
 """Stored in each case; a case of another version is re-ingested, never guessed at."""
 
@@ -20,37 +29,6 @@ VANTAGES = ("client", "gateway", "provider", "engine")
 CHUNK_KINDS = ("role", "reasoning", "content", "tool_call")
 
 
-def _f(
-    name: str, kind: pa.DataType, doc: str, unit: str = "", *, required: bool = False
-) -> pa.Field:
-    meta = {"doc": doc} | ({"unit": unit} if unit else {})
-    return pa.field(name, kind, nullable=not required, metadata=meta)
-
-
-def _ns(name: str, doc: str) -> pa.Field:
-    return _f(name, pa.int64(), doc, "ns")
-
-
-def _tokens(name: str, doc: str) -> pa.Field:
-    return _f(name, pa.int64(), doc, "tokens")
-
-
-def _text(name: str, doc: str) -> pa.Field:
-    return _f(name, pa.string(), doc)
-
-
-def _int(name: str, doc: str, unit: str = "1") -> pa.Field:
-    return _f(name, pa.int64(), doc, unit)
-
-
-def _ratio(name: str, doc: str) -> pa.Field:
-    return _f(name, pa.float64(), doc, "ratio")
-
-
-def _float(name: str, doc: str, unit: str) -> pa.Field:
-    return _f(name, pa.float64(), doc, unit)
-
-
 _SOURCE_ID = _f("source_id", pa.int32(), "the source this row was read from", required=True)
 _RECORD = _f(
     "record",
@@ -59,10 +37,6 @@ _RECORD = _f(
     required=True,
 )
 _PROVENANCE = [_SOURCE_ID, _RECORD]
-
-
-def _table(doc: str, fields: list[pa.Field]) -> pa.Schema:
-    return pa.schema(fields, metadata={"doc": doc})
 
 
 TABLES: dict[str, pa.Schema] = {
@@ -158,6 +132,8 @@ TABLES: dict[str, pa.Schema] = {
             _ns("tls_ns", "TLS handshake"),
             _ns("upstream_headers_ns", "gateway: until the upstream's headers"),
             _ns("upstream_ns", "gateway: whole upstream exchange"),
+            _int("upstream_calls", "gateway: calls of an upstream that this row holds", "calls"),
+            _ns("upstream_failed_ns", "gateway: in calls that failed before the last one"),
             # tokens, disjoint
             _tokens("input_fresh_tokens", "prompt tokens neither read from nor written to a cache"),
             _tokens("cache_read_tokens", "prompt tokens served from a cache; NULL = not told"),
@@ -168,6 +144,16 @@ TABLES: dict[str, pa.Schema] = {
             _tokens("output_reasoning_tokens", "output spent on reasoning"),
             _text("usage_convention", "inclusive, exclusive or unknown: the source's own counting"),
             _f("usage_final", pa.bool_(), "the usage is the last word of the response"),
+            _int(
+                "usage_records",
+                "records of this source that tell the usage of this request; it counts once",
+                "records",
+            ),
+            _tokens("usage_records_output_tokens", "output added up over those records"),
+            _tokens("usage_first_output_tokens", "output as the first of those records tells it"),
+            _text(
+                "usage_contradiction", "why its token counts cannot all be right; NULL = they can"
+            ),
             # stream
             _int("chunks", "chunks that carried tokens", "chunks"),
             _int("chunk_chars", "characters over those chunks", "chars"),
@@ -180,9 +166,12 @@ TABLES: dict[str, pa.Schema] = {
             _int("tools_count", "tool definitions sent"),
             _int("tools_chars", "characters of the tool definitions", "chars"),
             _int("system_chars", "characters of the system prompt", "chars"),
+            _int("input_chars", "characters of the prompt, where its text was logged", "chars"),
+            _int("output_chars", "characters of the answer, where its text was logged", "chars"),
             _text("schema_hash", "hash of the output schema"),
             _text("payload_hash", "hash of the request body"),
             _tokens("prefix_block_tokens", "tokens a prompt_block covers"),
+            _int("prefix_block_chars", "characters a prompt_block covers, of a text", "chars"),
             _text("cache_diagnosis", "the provider's own reason for a cache miss"),
             # outcome
             _int("status", "HTTP status"),

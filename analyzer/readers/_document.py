@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from analyzer.readers._file import BOM, Head, InputFile
 
 MAX_BYTES = 64 * 1024 * 1024
 _scan = json.JSONDecoder().raw_decode
+_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"|[{}\[\]:,]', re.DOTALL)
 
 
 def parse(data: bytes) -> Any:  # noqa: ANN401 - foreign document
@@ -75,3 +77,26 @@ def each_value(
             return
         yield start, end, value
         start = end
+
+
+def top_level(data: bytes) -> dict[str, Any]:
+    """Top-level keys of a JSON object that is cut off, with the values that are text."""
+    top: dict[str, Any] = {}
+    depth, key, expects = 0, "", False
+    for match in _TOKEN.finditer(data):
+        mark = match[0][:1]
+        if mark in b"{[":
+            depth += 1
+        elif mark in b"}]":
+            depth -= 1
+        elif depth == 1 and mark == b":":
+            expects, top[key] = True, None
+        elif depth == 1 and mark == b",":
+            expects = False
+        elif depth == 1 and mark == b'"':
+            text = match[1].decode("utf-8", "replace")
+            if expects:
+                top[key] = text
+            else:
+                key = text
+    return top

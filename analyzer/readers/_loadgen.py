@@ -158,7 +158,7 @@ class Requests:
             else:
                 records += 1
                 self._take(item, records, sink)
-            chunks = len(sink.columns.get("chunk", {}).get("record", ()))
+            chunks = sum(len(columns["record"]) for columns in sink.columns.values())
             if records - done >= _BATCH_RECORDS or chunks >= _BATCH_CHUNKS:
                 yield sink.batch(records - done)
                 sink, done = Sink(), records

@@ -6,12 +6,11 @@ A body is the vendor's own statement: rows of vantage provider, with the tokens 
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from analyzer.contract.types import Batch, Problem
-from analyzer.readers._document import each_value
+from analyzer.readers._document import each_value, top_level
 from analyzer.readers._file import BOM, Head, InputFile
 from analyzer.readers._items import Item, items_of
 from analyzer.readers._jsonl import Bad, Sink, Skip, object_of, read_jsonl
@@ -28,7 +27,6 @@ from analyzer.readers._vendor_bodies import (
 from analyzer.readers._vendor_facts import Facts
 
 _REMEMBERED = 100_000
-_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"|[{}\[\]:,]', re.DOTALL)
 _UNKNOWN = "no vendor's answer with a usage; log the whole body"
 _AGAIN, _EARLY = "the same answer again", "answer not finished"
 
@@ -39,7 +37,7 @@ def probe(head: Head) -> Claim:
     if bodies is None:
         return Claim(0, "it is no JSON object or list of them")
     if not bodies:
-        whole = looks_like_body(_top_level(head.data))
+        whole = looks_like_body(top_level(head.data))
         return Claim(1 if whole and not head.whole else 0, "it has no usage")
     if any(by_engine(body) for body in bodies):
         return Claim(0.4, "its answers carry the times of a model server's own reader")
@@ -75,29 +73,6 @@ def _is_lines(head: Head) -> bool:
     if not first.startswith(b"{"):
         return False
     return _object(first) is not None or (not head.whole and len(head.lines) == 1)
-
-
-def _top_level(data: bytes) -> dict[str, Any]:
-    """Top-level keys of a JSON object that is cut off, with the values that are text."""
-    top: dict[str, Any] = {}
-    depth, key, expects = 0, "", False
-    for match in _TOKEN.finditer(data):
-        mark = match[0][:1]
-        if mark in b"{[":
-            depth += 1
-        elif mark in b"}]":
-            depth -= 1
-        elif depth == 1 and mark == b":":
-            expects, top[key] = True, None
-        elif depth == 1 and mark == b",":
-            expects = False
-        elif depth == 1 and mark == b'"':
-            text = match[1].decode("utf-8", "replace")
-            if expects:
-                top[key] = text
-            else:
-                key = text
-    return top
 
 
 class _Seen:
