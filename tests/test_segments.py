@@ -6,9 +6,12 @@ import json
 import random
 
 import pytest
+from cases._build import MS, answer
+from cases._streams import Stream, emit_lines
 from helpers import engine_of
 
 import analyzer
+from analyzer.simulate.writers import NS, openai_usage, request_record
 
 REQUESTS = 600
 
@@ -150,3 +153,50 @@ def test_a_ttft_before_the_servers_own_is_not_used(tmp_path):
     assert row["network_ttft_ns"] is None
     assert row["network_ns"] == 20_000_000
     assert row["queue_ns"] == 100_000_000
+
+
+def test_a_decode_that_only_the_client_tells_varies_with_the_way(tmp_path):
+    # 950 ms at the client are more than the gateway's whole: the last token came 60 ms later.
+    row = _one(
+        tmp_path,
+        {"vantage": "client", "ttft_ms": 50, "e2e_ms": 1_000},
+        {"vantage": "gateway", "e2e_ms": 920},
+    )
+    assert row["contradiction"] is None
+    assert (row["network_ns"], row["decode_ns"]) == (80_000_000, 920_000_000)
+    assert (row["decode_grade"], row["shrunk_ns"]) == ("derived", 30_000_000)
+
+
+def test_a_stated_part_beats_a_difference_of_stamps(tmp_path):
+    stream = Stream("a", 10 * NS, [11 * NS + 20 * MS * k for k in range(11)], 100)
+    stated = request_record("a", vantage="engine", durations_ns={"decode": 199 * MS, "e2e": NS})
+    (tmp_path / "emits.jsonl").write_text("\n".join(emit_lines([stream])) + "\n")
+    (tmp_path / "engine.jsonl").write_text(stated + "\n")
+    db = str(tmp_path / "case.duckdb")
+    analyzer.ingest(db, [str(tmp_path / "emits.jsonl"), str(tmp_path / "engine.jsonl")])
+    (row,) = _rows(db)
+    assert (row["decode_ns"], row["decode_grade"]) == (199 * MS, "measured")
+
+
+@pytest.mark.parametrize(
+    ("told", "first", "end", "reading"),
+    [
+        (900, 1_000, 3_100, "true"),
+        (2_000, 1_000, 3_100, "visible"),  # the client had its first token before that
+        (900, 1_600, 3_900, "unchecked"),  # 900 ms of way: it may be the first token, or not
+    ],
+)
+def test_how_a_gateways_first_token_is_read(tmp_path, told, first, end, reading):
+    visible = first + 1_100 if told > first else first + 150
+    chunks = [(first * MS, "reasoning", 4), (visible * MS, "content", 4), (end * MS, "content", 4)]
+    usage = openai_usage(10, 3, reasoning=1)
+    durations = {"ttft": told * MS, "e2e": 3_000 * MS}
+    record = request_record("a", vantage="gateway", durations_ns=durations)
+    lines = answer("a", 1_790_000_000 * NS, chunks, usage, model="m")
+    (tmp_path / "client.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "gateway.jsonl").write_text(record + "\n")
+    db = str(tmp_path / "case.duckdb")
+    analyzer.ingest(db, [str(tmp_path / "client.jsonl"), str(tmp_path / "gateway.jsonl")])
+    with engine_of(db) as engine:
+        (row,) = engine.rows("SELECT reading FROM resolve_ttft WHERE vantage = 'gateway'")
+    assert row["reading"] == reading

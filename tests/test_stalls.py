@@ -7,6 +7,7 @@ from cases._build import MS, at
 from cases._streams import Stream, client_lines, emit_lines, tick_lines
 from helpers import case_of, engine_of
 
+from analyzer.questions import request
 from analyzer.simulate.writers import NS, write_lines
 
 T0 = at("2026-01-05T03:00:00Z")
@@ -162,3 +163,12 @@ def test_moments_and_their_period(ask):
     assert {(row["cause"], row["stalls"], row["lost_ns"]) for row in rows} == {
         ("process pause", 2, 780 * MS)
     }
+
+
+def test_a_request_shows_its_stalls(tmp_path):
+    streams = [stream("a", *[20] * 10, 420, *[20] * 10)]
+    write_lines(tmp_path / "client.jsonl", client_lines(streams, "m"))
+    with engine_of(case_of(tmp_path, tmp_path / "case.duckdb")) as engine:
+        notes = request.view(engine, "a").notes
+    (note,) = [note for note in notes if note.startswith("stalled")]
+    assert note == "stalled 0.300 s after its start, 0.400 s beyond its pace: cause not known"

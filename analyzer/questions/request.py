@@ -8,7 +8,7 @@ from typing import Any
 from analyzer.contract.types import Bar, RequestView
 from analyzer.engines.duckdb import Engine, literal
 from analyzer.errors import AnalyzerError
-from analyzer.questions import modelled
+from analyzer.questions import modelled, stalls
 
 _FACTS = (
     "model", "route", "provider", "deployment", "session_id", "turn", "attempt", "status", "error",
@@ -46,6 +46,7 @@ def view_of(engine: Engine, key: int) -> RequestView:
         records=_records(engine, key),
         notes=tuple(filter(None, (_attempts(engine, request), _open(engine, segment, request))))
         + _notes(engine, key, segment, token)
+        + stalls.of_request(engine, key)
         + ((refused,) if refused else ()),
     )
 

@@ -16,6 +16,7 @@ from analyzer.simulate.writers import NS, openai_usage, request_record
 from cases._build import MS, answer, at, expect, silent, write_case
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 MODEL = "heron-think"
@@ -172,11 +173,60 @@ def variant_does_not_stream(folder: Path) -> None:
     _one_kind(folder, "content", FIRST + (REASONING - 1) * STEP)
 
 
+def _wavering(folder: Path, thought: int, late: Callable[[int], int], visible: bool) -> None:
+    """``thought`` reasoning chunks; from the first token on all comes late, at the end most."""
+    stream, gateway = [], []
+    for k in range(REQUESTS):
+        kinds = ["reasoning"] * thought + ["content"] * (REASONING - thought)
+        way = [late(k) if k % 2 else 40 * MS for _ in kinds]
+        way[-1] = 40 * MS if k % 2 else late(k)
+        chunks = [(0, "role", 0)]
+        for i, kind in enumerate(kinds):
+            chunks.append((max(chunks[-1][0], FIRST + i * STEP + way[i]), kind, 5))
+        usage = openai_usage(1_210, REASONING, reasoning=thought)
+        stream += answer(f"th-{k:03d}", T0 + 15 * NS * k, chunks, usage, model=MODEL)
+        told = FIRST + (thought * STEP if visible else 0)
+        gateway.append(
+            request_record(
+                f"th-{k:03d}",
+                vantage="gateway",
+                started_ns=T0 + 15 * NS * k,
+                durations_ns={"ttft": told, "e2e": FIRST + (REASONING - 1) * STEP},
+                model=MODEL,
+                status=200,
+            )
+        )
+    write_case(folder, {"client.jsonl": stream, "gateway.jsonl": gateway}, MODEL)
+
+
+def variant_wavering_right(folder: Path) -> None:
+    """The way varies by as much as the reasoning takes: values only look like the first visible."""
+    _wavering(folder, 25, lambda k: (400 + 20 * k) * MS, visible=False)
+
+
+def variant_wavering(folder: Path) -> None:
+    """The last chunk comes so late that the client's decode exceeds the gateway's whole."""
+    _wavering(folder, 200, lambda k: (900 if k in {4, 10} else 40) * MS, visible=True)
+
+
 EXPECT_ROLE = expect("metric.ttft-misread", "none", REQUESTS, ROLE_ERROR_S, "s", must_not=_NOT_SLOW)
 EXPECT_WHOLE = expect(
     "metric.ttft-misread", "none", REQUESTS, (REASONING - 1) * STEP / NS, "s", must_not=_NOT_SLOW
 )
+EXPECT_WAVERING = expect(
+    "metric.ttft-misread",
+    "none",
+    REQUESTS,
+    200 * STEP / NS,
+    "s",
+    must_not=[*_NOT_SLOW, "trust.contradictory-durations"],
+)
 CASES = {
+    "wavering_right": (
+        variant_wavering_right,
+        silent(["metric.ttft-misread", "network.fixed-offset", "trust.contradictory-durations"]),
+    ),
+    "wavering": (variant_wavering, EXPECT_WAVERING),
     "only_reasoning": (variant_only_reasoning, EXPECT_ROLE),
     "tool_calls": (variant_tool_calls, EXPECT_ROLE),
     "tool_calls_right": (

@@ -114,12 +114,24 @@ def uneven_ticks(folder: Path) -> None:
     write_case(folder, {"client.jsonl": client_lines(_streams([]), MODEL) + beats}, MODEL)
 
 
+def begun_meanwhile(folder: Path) -> None:
+    """Short answers begin and end while the loop is blocked: they come at once, by no hop."""
+    streams = _streams(BLOCKED)
+    for k in range(6):
+        sent = BLOCKED[k % 2][0] - 40 * MS + 9 * k * MS
+        times = made(sent + FIRST, GAP, 40)
+        streams.append(Stream(f"short-{k}", sent, times, 90, seen_ns=read(times, BLOCKED, WAY)))
+    lines = client_lines(streams, MODEL) + _ticks(BLOCKED)
+    write_case(folder, {"client.jsonl": lines}, MODEL)
+
+
 BOTH = 2 * LASTS / NS
 CASES = {
     "main": (main, _right(COUNT, BOTH)),
     "twin": (twin, silent(OWN)),
     "engine_goes_on": (engine_goes_on, _right(3, LASTS / NS)),
     "one_stream": (one_stream, _right(1, BOTH)),
+    "begun_meanwhile": (begun_meanwhile, _right(COUNT, BOTH)),
     "no_ticks": (no_ticks, silent(OWN)),
     "server_stops": (server_stops, silent(["client.stalled"], may=["decode.process-pause"])),
     "two_clients": (two_clients, _right(COUNT, BOTH)),

@@ -4,7 +4,7 @@
 -- whole, and nothing is said of the network. A first token that came when the client's loop was blocked
 -- was held by the client.
 -- grain:   one row a request seen from two vantages
--- needs:   resolve_request, resolve_vantage, latency_segment, latency_token, stream_gap, stream_silence
+-- needs:   resolve_request, resolve_vantage, latency_segment, latency_token, stream_gap, stream_blocked
 -- param:   usual_ns = 50000000        -- up to this a nearby network may take
 -- param:   slow_ns = 100000000        -- shorter excesses are no finding
 -- param:   slow_share = 0.2           -- of e2e that the excess must make up
@@ -14,8 +14,8 @@
 -- param:   clump_share = 0.25         -- in one held by pieces half the gaps are below this share of a token's time
 -- param:   piece_ns = 250000000       -- hosted services flush every 50 to 200 ms: such pieces are how they stream
 -- param:   few_tokens = 16            -- a smaller answer fits one packet: nothing to hold back
--- param:   blocked_share = 0.5      -- of a hold that the client's own block makes up
--- param:   read_ns = 50000000         -- behind a block: what had piled up is read
+-- param:   mostly = 0.5               -- of a route's long ways: fewer holds are what a path does that varies so much
+-- param:   blocked_share = 0.5        -- of a hold that the client's own block makes up
 -- returns: request_key BIGINT         -- the request
 -- returns: start_ns BIGINT            -- its start, ns UTC
 -- returns: route VARCHAR              -- path taken
@@ -61,30 +61,6 @@ seen AS (
   LEFT JOIN stream_gap AS g ON s.request_key = g.request_key
   WHERE s.network_ns IS NOT NULL
 ),
--- The last block of a client that began before each first token: a sweep over time.
-signs AS (
-  SELECT begin_ns AS at_ns, begin_ns, end_ns, excess_ns, CAST(NULL AS BIGINT) AS request_key,
-    CAST(NULL AS BIGINT) AS start_ns
-  FROM stream_silence
-  WHERE side = 'client'
-  UNION ALL
-  SELECT start_ns + ttft_ns, NULL, NULL, NULL, request_key, start_ns
-  FROM seen
-  WHERE ttft_ns IS NOT NULL AND (SELECT count(*) FROM stream_silence WHERE side = 'client') > 0
-),
-swept AS (
-  SELECT
-    request_key, at_ns, start_ns,
-    max(begin_ns) OVER by_time AS begin_ns, max(end_ns) OVER by_time AS end_ns,
-    max(end_ns - excess_ns) OVER by_time AS due_ns
-  FROM signs
-  WINDOW by_time AS (ORDER BY at_ns, begin_ns ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
-),
-blocks AS (
-  SELECT request_key, least(at_ns - greatest(begin_ns, start_ns), end_ns - due_ns) AS blocked_ns
-  FROM swept
-  WHERE request_key IS NOT NULL AND at_ns <= end_ns + $read_ns
-),
 baseline AS (
   SELECT
     least(
@@ -95,24 +71,38 @@ baseline AS (
 measured AS (
   SELECT
     n.*, n.network_ns - b.usual_ns AS network_excess_ns,
-    greatest(coalesce(c.blocked_ns, 0), 0) AS blocked_ns
+    coalesce(c.blocked_ns, 0) AS blocked_ns
   FROM seen AS n
   CROSS JOIN baseline AS b
-  LEFT JOIN blocks AS c ON n.request_key = c.request_key
+  LEFT JOIN stream_blocked AS c ON n.request_key = c.request_key
+),
+judged AS (
+  SELECT
+    *,
+    network_excess_ns >= $slow_ns AND contradiction IS NULL AS is_late,
+    network_excess_ns >= $slow_ns AND network_excess_ns >= $slow_share * e2e_ns
+      AND contradiction IS NULL AS is_long,
+    coalesce(
+      held_ns >= $held_ns AND held_ns >= $held_share * decode_ns
+        AND output_tokens >= $few_tokens AND streamed AND blocked_ns < $blocked_share * held_ns
+        AND (
+          arrival_ns <= $burst_share * decode_ns
+          OR (held_ns >= $piece_ns AND median_gap_ns <= $clump_share * tpot_ns)
+        ),
+      FALSE
+    ) AS came_late
+  FROM measured
+),
+counted AS (
+  SELECT
+    *,
+    SUM(CASE WHEN came_late THEN 1 ELSE 0 END) OVER path AS came_late_of_route,
+    SUM(CASE WHEN is_long THEN 1 ELSE 0 END) OVER path AS long_of_route
+  FROM judged
+  WINDOW path AS (PARTITION BY route)
 )
 SELECT
   request_key, start_ns, route, hop, e2e_ns, network_ns, network_excess_ns, held_ns, decode_ns,
-  arrival_ns, server_ttft_ns, ttft_ns, blocked_ns,
-  network_excess_ns >= $slow_ns AND contradiction IS NULL AS is_late,
-  network_excess_ns >= $slow_ns AND network_excess_ns >= $slow_share * e2e_ns
-    AND contradiction IS NULL AS is_long,
-  coalesce(
-    held_ns >= $held_ns AND held_ns >= $held_share * decode_ns
-      AND output_tokens >= $few_tokens AND streamed AND blocked_ns < $blocked_share * held_ns
-      AND (
-        arrival_ns <= $burst_share * decode_ns
-        OR (held_ns >= $piece_ns AND median_gap_ns <= $clump_share * tpot_ns)
-      ),
-    FALSE
-  ) AS is_held
-FROM measured
+  arrival_ns, server_ttft_ns, ttft_ns, blocked_ns, is_late, is_long,
+  came_late AND came_late_of_route >= $mostly * long_of_route AS is_held
+FROM counted

@@ -31,6 +31,8 @@ WITH told AS (
     -- A part that is stated beats a difference of stamps.
     CASE WHEN r.timing = 'stated' THEN t.priority - 2000000000000000000 ELSE t.priority END
       AS stated_first,
+    CASE WHEN t.unfinished THEN t.priority + 4000000000000000000 ELSE t.priority END
+      AS finished_first,
     r.*
   FROM resolve_instance AS i
   JOIN resolve_told AS t ON i.row_id = t.row_id
@@ -64,9 +66,9 @@ SELECT
   min_by(first_chunk_tokens, priority) FILTER (WHERE first_chunk_tokens IS NOT NULL)
     AS first_chunk_tokens,
   min_by(streamed, priority) FILTER (WHERE streamed IS NOT NULL) AS streamed,
-  min_by(output_visible_tokens, priority) FILTER (WHERE output_visible_tokens IS NOT NULL)
+  min_by(output_visible_tokens, finished_first) FILTER (WHERE output_visible_tokens IS NOT NULL)
     AS output_visible_tokens,
-  min_by(output_reasoning_tokens, priority) FILTER (WHERE output_reasoning_tokens IS NOT NULL)
+  min_by(output_reasoning_tokens, finished_first) FILTER (WHERE output_reasoning_tokens IS NOT NULL)
     AS output_reasoning_tokens,
   count(error) > 0 OR coalesce(max(status), 0) >= 400
     OR count(*) FILTER (WHERE finish_reason IN ('abort', 'cancelled', 'timeout', 'error')) > 0
