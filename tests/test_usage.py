@@ -227,7 +227,10 @@ INCLUSIVE, EXCLUSIVE = {"usage_convention": "inclusive"}, {"usage_convention": "
                 "prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1500,
                 "cache_read_input_tokens": 700,
             },
-            buckets(cache_read_tokens=700, output_visible_tokens=10, usage_convention="unknown"),
+            buckets(
+                cache_read_tokens=700, output_visible_tokens=10, usage_convention="unknown",
+                usage_contradiction="the total of tokens is not the sum of its parts",
+            ),
         ),
         (  # Anthropic's names with inclusive counts, as some agents log OpenAI's models
             {
@@ -247,6 +250,7 @@ INCLUSIVE, EXCLUSIVE = {"usage_convention": "inclusive"}, {"usage_convention": "
             buckets(
                 input_fresh_tokens=7, cache_write_short_tokens=100, cache_write_unknown_tokens=0,
                 output_visible_tokens=1, **EXCLUSIVE,
+                usage_contradiction="the cache writes by lifetime exceed their total",
             ),
         ),
         (  # a compaction that is in the totals already is not added again
@@ -351,6 +355,73 @@ def test_running_totals_keep_their_last_word():
                 "cache_creation": {"ephemeral_1h_input_tokens": 3},
             },
             "lifetime",
+        ),
+        (  # half of the split is told: the rest was written for a lifetime nobody names
+            {
+                "input_tokens": 5,
+                "cache_creation_input_tokens": 9,
+                "cache_creation": {"ephemeral_5m_input_tokens": 3},
+            },
+            "",
+        ),
+        (
+            {
+                "input_tokens": 5,
+                "cache_creation_input_tokens": 9,
+                "cache_creation": {
+                    "ephemeral_5m_input_tokens": 3,
+                    "ephemeral_1h_input_tokens": 0,
+                },
+            },
+            "less than their total",
+        ),
+        (  # a split of zeros was never filled in
+            {
+                "input_tokens": 5,
+                "cache_creation_input_tokens": 9,
+                "cache_creation": {
+                    "ephemeral_5m_input_tokens": 0,
+                    "ephemeral_1h_input_tokens": 0,
+                },
+            },
+            "",
+        ),
+        (
+            {
+                "prompt_tokens": 5,
+                "completion_tokens": 1,
+                "total_tokens": 6,
+                "prompt_tokens_details": {"cached_tokens": 9},
+            },
+            "more tokens are cached",
+        ),
+        (  # the total says that the prompt leaves out what was cached
+            {
+                "prompt_tokens": 5,
+                "completion_tokens": 1,
+                "total_tokens": 15,
+                "prompt_tokens_details": {"cached_tokens": 9},
+            },
+            "",
+        ),
+        ({"input_tokens": 4, "output_tokens": 1, "cache_read_input_tokens": 9_000}, ""),
+        (
+            {
+                "inputTokens": 433,
+                "cacheReadInputTokens": 2_752,
+                "outputTokens": 16,
+                "totalTokens": 3_201,
+            },
+            "",
+        ),
+        (
+            {
+                "promptTokenCount": 5,
+                "candidatesTokenCount": 2,
+                "thoughtsTokenCount": 4,
+                "totalTokenCount": 11,
+            },
+            "",
         ),
         (None, ""),
     ],

@@ -10,6 +10,8 @@ from analyzer.readers._rows import text_or_none
 from analyzer.readers._spans._kind import Span
 
 _ERROR = (2, "STATUS_CODE_ERROR")
+_SERVER = (2, "SPAN_KIND_SERVER")
+_MOST_EVENTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,56 @@ def _span(value: Any, resource: dict[str, Any]) -> Span | Broken:  # noqa: ANN40
         resource,
         text_or_none(value.get("spanId")),
         text_or_none(value.get("parentSpanId")),
+        value.get("kind") in _SERVER,
+        tuple(_events(value.get("events"))),
+    )
+
+
+def _events(values: Any) -> Iterator[tuple[str, int | None, dict[str, Any]]]:  # noqa: ANN401
+    for one in values[:_MOST_EVENTS] if isinstance(values, list) else ():
+        name = text_or_none(one.get("name")) if isinstance(one, dict) else None
+        if name is not None:
+            yield name, _nanos(one.get("timeUnixNano")), attributes(one.get("attributes"))
+
+
+@dataclass(frozen=True)
+class Event:
+    """One log record: its name where it has one, its time, its attributes as plain values."""
+
+    name: str | None
+    time_ns: int | None
+    attributes: dict[str, Any]
+    resource: dict[str, Any]
+
+
+def events_of(batch: dict[str, Any]) -> Iterator[Event | Broken]:
+    """Every log record below ``resourceLogs``, in file order."""
+    for group in _list(batch, "resourceLogs"):
+        if isinstance(group, Broken) or not isinstance(group, dict):
+            yield _broken(group, "an entry of resourceLogs is no object")
+            continue
+        holder = group.get("resource")
+        resource = attributes(holder.get("attributes")) if isinstance(holder, dict) else {}
+        name = "scopeLogs" if "scopeLogs" in group else "instrumentationLibraryLogs"
+        for scope in _list(group, name):
+            if isinstance(scope, Broken) or not isinstance(scope, dict):
+                yield _broken(scope, f"an entry of {name} is no object")
+                continue
+            for value in _list(scope, "logRecords"):
+                yield _event(value, resource)
+
+
+def _event(value: Any, resource: dict[str, Any]) -> Event | Broken:  # noqa: ANN401
+    if not isinstance(value, dict):
+        return _broken(value, "a log record that is no object")
+    told = attributes(value.get("attributes"))
+    # The body of such an event is its name; that of any other record is somebody's text.
+    names = (told.get("event.name"), value.get("eventName"), _plain(value.get("body")))
+    return Event(
+        next((name for name in names if isinstance(name, str) and name), None),
+        _nanos(value.get("timeUnixNano")) or _nanos(value.get("observedTimeUnixNano")),
+        told,
+        resource,
     )
 
 

@@ -23,6 +23,8 @@ BUCKETS = (
     "output_reasoning_tokens",
 )
 
+NOT_THE_SUM = "the total of tokens is not the sum of its parts"
+
 _ANTHROPIC = {"cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation"}
 """Keys that only Anthropic's usage has; newer ones share a key with OpenAI's responses."""
 _CODEX = {"cached_input_tokens", "cache_write_input_tokens", "reasoning_output_tokens"}
@@ -91,15 +93,29 @@ class _Told:
 
     def contradiction(self) -> str:
         """Why these numbers cannot all be right; empty where they can."""
-        if self.written is not None and (self.short or 0) + (self.long or 0) > self.written:
-            return "the cache writes by lifetime exceed their total"
+        lived = (self.short or 0) + (self.long or 0)
+        if self.written is not None and (self.short, self.long) != (None, None):
+            if lived > self.written:
+                return "the cache writes by lifetime exceed their total"
+            if 0 < lived < self.written and None not in (self.short, self.long):
+                return "the cache writes by lifetime are less than their total"
+        if self._too_much_cached():
+            return "more tokens are cached than the prompt has"
         if self.total is None or self.prompt is None:
             return ""
         if self.total - self.output in self._inputs().values():
             return ""
-        return "the total of tokens is not the sum of its parts"
+        return NOT_THE_SUM
+
+    def _too_much_cached(self) -> bool:
+        """The vendor's own words say that the prompt includes what was cached, and it cannot."""
+        if not self.own or self.convention != "inclusive" or self.prompt is None:
+            return False
+        apart = self.total is not None and self.total == self.prompt + self.cached + self.output
+        return self.cached > self.prompt and not apart
 
     def buckets(self) -> dict[str, Any]:
+        wrong = self.contradiction()
         convention = self.counted()
         fresh = self.prompt
         if fresh is not None and self.cached and convention != "exclusive":
@@ -116,7 +132,11 @@ class _Told:
             "output_visible_tokens": visible,
             "output_reasoning_tokens": self.reasoning,
             "usage_convention": convention,
-        }
+        } | ({"usage_contradiction": wrong} if wrong else {})
+
+
+Counts = _Told
+"""For a reader whose format has a vocabulary of its own: ``Counts(...).buckets()``."""
 
 
 def token_buckets(usage: Any) -> dict[str, Any]:  # noqa: ANN401 - foreign JSON

@@ -25,6 +25,7 @@ _TRACES = re.compile(r'"data"\s*:\s*\[')
 _SPANS = re.compile(r'"spans"\s*:\s*\[')
 _OPENING = re.compile(rb'[^"]*"data"\s*:|\s*\{\s*"(?:total|limit|offset|errors)"')
 _TRACES_A_BATCH = 2_000
+_MOST_EVENTS = 10_000
 _BETWEEN = " \t\r\n,"
 
 
@@ -111,7 +112,17 @@ def _span(name: str, value: dict[str, Any], processes: dict[str, Any]) -> Span:
         resource,
         text_or_none(value.get("spanID")),
         _parent(value.get("references")),
+        tags.get("span.kind") == "server",
+        tuple(_events(value.get("logs"))),
     )
+
+
+def _events(values: Any) -> Iterator[tuple[str, int | None, dict[str, Any]]]:  # noqa: ANN401
+    for one in values[:_MOST_EVENTS] if isinstance(values, list) else ():
+        fields = _tags(one.get("fields")) if isinstance(one, dict) else {}
+        if name := text_or_none(fields.get("event")):
+            at = int_or_none(one.get("timestamp"))
+            yield name, at * 1000 if at else None, fields
 
 
 def _tags(pairs: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -1,4 +1,7 @@
-"""OTLP/JSON traces: the Collector's file exporter (one batch a line), or one whole document."""
+"""OTLP/JSON traces and logs: the Collector's file exporter (a batch a line), or one document.
+
+Metrics hold sums over many requests: what they count, spans and events count once already.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,34 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analyzer.contract.types import Batch, Problem, Resume
+from analyzer.readers._agent_events import take_event
 from analyzer.readers._document import each_value, read_all
 from analyzer.readers._fast_ahead import ahead
 from analyzer.readers._fast_spans import SpanShapes, Told
 from analyzer.readers._file import BOM, Head, InputFile, Lines
 from analyzer.readers._jsonl import Bad, Sink, object_of, objects
-from analyzer.readers._otlp import Broken, spans_of
+from analyzer.readers._otlp import Broken, events_of, spans_of
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import excerpt
 from analyzer.readers._spans._gather import Gather
 
 _MAX_DOCUMENT = 1 << 30
-_OPENING = re.compile(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"resourceSpans"\s*:')
-_ENTRIES = re.compile(r'"resourceSpans"\s*:\s*\[')
-_OTHER_SIGNALS = ("resourceLogs", "resourceMetrics", "resourceProfiles")
+_OPENING = re.compile(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"resource(?:Spans|Logs)"\s*:')
+_ENTRIES = re.compile(r'"(resource(?:Spans|Logs))"\s*:\s*\[')
+_SIGNALS = ("resourceSpans", "resourceLogs")
+_OTHER_SIGNALS = ("resourceMetrics", "resourceProfiles")
+_SUMS = "OTLP metrics or profiles: sums over many requests"
 
 
 def probe(head: Head) -> Claim:
-    """A line or a document with ``resourceSpans``."""
+    """A line or a document with ``resourceSpans`` or ``resourceLogs``."""
     some = objects(head)
-    if _OPENING.match(head.data) or any("resourceSpans" in one for one in some):
+    if _OPENING.match(head.data) or any(signal in one for one in some for signal in _SIGNALS):
         return Claim(1, "")
     if any(signal in one for one in some for signal in _OTHER_SIGNALS):
-        return Claim(0.6, "it holds OTLP logs or metrics, but no spans")
-    return Claim(0, "it has no resourceSpans")
+        why = "it holds OTLP metrics only, sums over many requests: export the spans or logs too"
+        return Claim(0.6, why)
+    return Claim(0, "it has no resourceSpans or resourceLogs")
 
 
 @dataclass
@@ -51,7 +58,15 @@ class _Tally:
         self.sink.problems.append(Problem(record, reason, excerpt(text), offset))
 
     def take(self, batch: Any, offset: int | None) -> None:  # noqa: ANN401 - foreign JSON
-        """All spans of one object with ``resourceSpans``."""
+        """All spans and log records of one object with ``resourceSpans`` or ``resourceLogs``."""
+        for event in events_of(batch):
+            if isinstance(event, Broken):
+                self.problem(event.reason, _text(event.value), offset)
+                continue
+            self.records += 1
+            record = self.before + self.records
+            if strange := take_event(event, record, self.sink):
+                self.sink.problems.append(Problem(record, strange, "", offset))
         for span in spans_of(batch):
             if isinstance(span, Broken):
                 self.problem(span.reason, _text(span.value), offset)
@@ -75,13 +90,15 @@ def _text(value: Any) -> str:  # noqa: ANN401 - foreign JSON
 
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:
-    """One ``request`` row a span of a known kind."""
+    """One ``request`` row a span of a known kind that is none's sum, and one a call's event."""
     head = file.head
     # A first line longer than the head is a Collector's big batch, or a document on one line.
     one_line = b"\n" not in head.data.strip()
     if one_line and file.has_long_line():
         yield from _read_document(file)
-    elif one_line or any("resourceSpans" in one for one in objects(head)):
+    elif one_line or any(
+        signal in one for one in objects(head) for signal in (*_SIGNALS, *_OTHER_SIGNALS)
+    ):
         yield from _read_lines(file, options)
     else:
         yield from _read_document(file)
@@ -138,13 +155,13 @@ def _take_lines(block: Lines, tally: _Tally, told: Told) -> bool:
 
 
 def _take_batch(value: Any, tally: _Tally, text: bytes | str, place: int | None) -> None:  # noqa: ANN401
-    if isinstance(value, dict) and "resourceSpans" in value:
+    if isinstance(value, dict) and any(signal in value for signal in _SIGNALS):
         tally.take(value, place)
     elif isinstance(value, dict) and any(signal in value for signal in _OTHER_SIGNALS):
         tally.records += 1
-        tally.sink.ignored["OTLP logs or metrics, no spans"] += 1
+        tally.sink.ignored[_SUMS] += 1
     else:
-        tally.problem("JSON without 'resourceSpans'", text, place)
+        tally.problem("JSON without 'resourceSpans' or 'resourceLogs'", text, place)
 
 
 def _read_document(file: InputFile) -> Iterator[Batch]:
@@ -171,25 +188,33 @@ def _take_cut(text: str, start: int, tally: _Tally) -> None:
     end = start
     if opening is not None:
         for _, stop, entry in each_value(text, opening.end(), between=" \t\r\n,"):
-            tally.take({"resourceSpans": [entry]}, None)
+            tally.take({opening[1]: [entry]}, None)
             end = stop
     reason = "the document breaks off or is damaged here; what came before was read"
     tally.problem(reason, text[end : end + 1000], len(text[:end].encode("utf-8", "replace")))
 
 
 READER = Reader(
-    title="OTLP/JSON traces (Collector file exporter)",
+    title="OTLP/JSON traces and logs (Collector file exporter)",
     record_unit="span",
-    gives=("request",),
+    gives=("request", "request_tag"),
     probe=probe,
     read=read,
-    docs="https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding",
+    docs="https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding and "
+    "https://github.com/open-telemetry/semantic-conventions-genai",
     cannot="vLLM spans: cached tokens, preemptions, aborted requests, network, chunk times; SGLang "
     "spans: queue and prefill without the spans of the stages, preemptions, network, chunk times; "
-    "disaggregated workers tell a request in two rows",
+    "disaggregated workers tell a request in two rows. GenAI spans (client): queue and prefill, a "
+    "time to first token without its attribute or event, whether a first chunk was a token, name "
+    "lookup, connect and TLS without spans of their own; a call whose outer span lies in another "
+    "file, unless both tell the answer's id. Agents' events: time to first token. Metrics: any "
+    "request",
     enable="vllm serve --otlp-traces-endpoint=grpc://COLLECTOR:4317, or SGLang's --enable-trace "
-    "--otlp-traces-endpoint COLLECTOR:4317; a Collector with the file exporter; add the client's "
-    "log for the network",
+    "--otlp-traces-endpoint COLLECTOR:4317; an instrumentation of the GenAI conventions, "
+    "OpenInference, OpenLLMetry or the AI SDK's experimental_telemetry in the application; "
+    "CLAUDE_CODE_ENABLE_TELEMETRY=1 OTEL_LOGS_EXPORTER=otlp for Claude Code; a Collector with the "
+    "file exporter, all spans of a trace in one file; add the client's log for the network",
     checked_against="two spans of a vLLM V1 server (2026-06); generated spans; SGLang's after its "
-    "source",
+    "source; attributes of recorded GenAI, OpenInference and AI SDK spans; Claude Code's and "
+    "Gemini CLI's events after their documentation",
 )

@@ -14,13 +14,18 @@ NOTHING_NEW = "span that adds nothing to its request"
 HEALTH_CHECK = "health check"
 # Processes export their spans half a second apart: so many requests may begin meanwhile.
 _HELD = 2_000
+_MOST_GENERAL = 30_000
+"""Spans held in all; they are kept in the case for when the file grows."""
 
 
 class Gather:
     """Takes spans, and gives the rows of those that had to meet others first."""
 
     def __init__(self, state: Any = None) -> None:  # noqa: ANN401 - stored JSON
-        self._pending = Pending(_HELD, state)
+        # Spans of no kind of their own are many: they must not drive out those of the others.
+        held = state if isinstance(state, dict) else {"requests": state}
+        self._pending = Pending(_HELD, held.get("requests"))
+        self._general = Pending(_HELD, held.get("traces"), _MOST_GENERAL)
 
     def take(self, span: Span, record: int, sink: Sink) -> str:
         """Adds the rows of one span, now or later; what of it could not be believed."""
@@ -41,26 +46,31 @@ class Gather:
         if key == HEALTH_CHECK:
             sink.ignored[HEALTH_CHECK] += 1
             return ""
+        if reason := part.pop("ignored", None):
+            sink.ignored[reason] += 1
+            if not key:
+                return ""
         strange = [str(part.pop("strange", "")), believed(part.get("columns", {}))]
         part |= {"record": record, "kind": kind.name}
-        self._pending.add(f"{kind.name} {key}", part)
+        pending = self._general if kind.general else self._pending
+        pending.add(f"{kind.name} {key}", part)
         return "; ".join(one for one in strange if one)
 
     def settle(self, sink: Sink) -> None:
         """Adds the rows of requests that nothing was added to for long enough."""
-        for parts in self._pending.settled():
+        for parts in [*self._pending.settled(), *self._general.settled()]:
             _emit(parts, sink)
 
     def finish(self, sink: Sink) -> tuple[int, ...]:
         """Adds all other rows; their records, for they may change when the file grows."""
         records: list[int] = []
-        for parts in self._pending.rest():
+        for parts in [*self._pending.rest(), *self._general.rest()]:
             records += _emit(parts, sink)
         return tuple(sorted(records))
 
     def state(self) -> Any:  # noqa: ANN401 - stored JSON
         """What a later read goes on from."""
-        return self._pending.state()
+        return {"requests": self._pending.state(), "traces": self._general.state()}
 
 
 def _emit(parts: list[Part], sink: Sink) -> list[int]:

@@ -29,6 +29,10 @@ class Span:
     resource: Mapping[str, Any]
     span_id: str | None = None
     parent_id: str | None = None
+    server: bool = False
+    """It is the receiving end of a call."""
+    events: tuple[tuple[str, int | None, Mapping[str, Any]], ...] = ()
+    """Name, time and attributes of what happened within it."""
 
     @property
     def deployment(self) -> str | None:
@@ -47,7 +51,8 @@ class Kind:
     Where several spans make a request, ``part(span)`` gives the key under which they belong
     together and what this one tells, JSON-able; None if it adds nothing. ``joined(parts)`` makes
     rows of ``request`` of the parts that have met, each with the ``record`` of its part. ``name``
-    tells such kinds apart.
+    tells such kinds apart. A part whose ``ignored`` says why tells no request of its own, but may
+    say where other spans belong; it is kept if its key is not empty.
     """
 
     matches: Callable[[str, Mapping[str, Any], Mapping[str, Any]], bool]
@@ -57,6 +62,8 @@ class Kind:
     name: str = ""
     fast: Fast | None = None
     """The rows of many such spans at once, where each makes its own; ``deployment`` is added."""
+    general: bool = False
+    """Asked after all others, for spans that none of them knows."""
 
 
 @cache
@@ -69,4 +76,4 @@ def all_kinds() -> tuple[Kind, ...]:
         if not module.name.startswith("_")
     )
     modules = (importlib.import_module(f"{folder.__name__}.{name}") for name in names)
-    return tuple(module.KIND for module in modules)
+    return tuple(sorted((module.KIND for module in modules), key=lambda kind: kind.general))
