@@ -161,6 +161,7 @@ def test_totals_are_split_into_disjoint_buckets(tmp_path):
     assert "input_fresh_tokens" not in rows[4]
     assert "exclusive" in problems[4]
     assert "'t' is not the sum" in problems[5]
+    assert rows[5]["usage_contradiction"] == "the total of tokens is not the sum of its parts"
     rows, problems, _ = through(columns, text, tmp_path, head='tokens = "exclusive"')
     assert rows[4]["input_fresh_tokens"] == 10
 

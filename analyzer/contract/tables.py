@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from analyzer.contract._bills import invoice_line
 from analyzer.contract._fields import column as _f
 from analyzer.contract._fields import ns as _ns
 from analyzer.contract._fields import ratio as _ratio
@@ -314,20 +315,7 @@ TABLES: dict[str, pa.Schema] = {
             _float("temperature_c", "temperature", "Celsius"),
         ],
     ),
-    "invoice_line": _table(
-        "One line of a bill.",
-        [
-            *_PROVENANCE,
-            _ns("period_start_ns", "period begins"),
-            _ns("period_end_ns", "period ends, exclusive"),
-            _text("model", "model"),
-            _text("token_kind", "input, cache_read, cache_write_short, cache_write_long, output"),
-            _f("quantity", USD, "how much"),
-            _text("unit", "of what"),
-            _f("amount", USD, "money"),
-            _text("currency", "ISO 4217"),
-        ],
-    ),
+    "invoice_line": invoice_line(_PROVENANCE),
     "deployment": _table(
         "What a model runs on: any subset of shape, layout, limits and bandwidths.",
         [

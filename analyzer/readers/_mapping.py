@@ -38,7 +38,9 @@ DERIVED = MappingProxyType(
 _MOST_BYTES = 1024 * 1024
 _WHEN = datetime(2026, 9, 17, 14, 35, tzinfo=UTC)
 """A time that formats are tried on."""
-_OWN = {"source_id", "record", "clock", "timing", "usage_convention"}
+_OWN = {
+    "source_id", "record", "clock", "timing", "usage_convention", "usage_contradiction",
+}  # fmt: skip
 _LISTS, _CHECKED = "prefix_hashes", "total_tokens"
 _FIELDS = {field.name: field for field in TABLES["request"] if field.name not in _OWN}
 _ALLOWED = (*_FIELDS, *DERIVED, _LISTS, _CHECKED)

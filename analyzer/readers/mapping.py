@@ -24,6 +24,7 @@ from analyzer.readers._mapping_parquet import parquet_chunks
 from analyzer.readers._mapping_rows import Chunk, text_chunks
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import clean
+from analyzer.readers._usage import NOT_THE_SUM
 
 _INPUT = (
     "cache_read_tokens", "cache_write_short_tokens", "cache_write_long_tokens",
@@ -213,10 +214,10 @@ class _Table:
             pl.sum_horizontal(parts, ignore_nulls=False) != pl.col("total_tokens")
         ).to_series()
         total = self._ours["total_tokens"].theirs
-        self._mark(
-            rows["record"], differs.fill_null(value=False), f"{total!r} is not the sum of its parts"
-        )
-        return rows.drop("total_tokens")
+        differs = differs.fill_null(value=False)
+        self._mark(rows["record"], differs, f"{total!r} is not the sum of its parts")
+        wrong = pl.when(differs).then(pl.lit(NOT_THE_SUM))
+        return rows.drop("total_tokens").with_columns(usage_contradiction=wrong)
 
     # -- tables ---------------------------------------------------------------------------------
 
