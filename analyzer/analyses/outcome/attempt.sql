@@ -68,7 +68,7 @@ SELECT
     WHEN name LIKE '%connect%' OR name LIKE '%unreachable%' OR name LIKE '%reset%' THEN 'connection'
     WHEN name LIKE '%time%out%' OR name LIKE '%timed out%' OR name LIKE '%504%' OR name LIKE '%408%'
       OR status IN (408, 504) THEN 'timeout'
-    WHEN name LIKE '%cancel%' OR name LIKE '%abort%' OR name LIKE '%499%' OR status = 499
+    WHEN name LIKE '%cancel%' OR name LIKE '%abort%' OR name LIKE '%499%' OR status IN (460, 499)
       THEN 'abort'
     WHEN status IN (429, 529) OR name LIKE '%rate%limit%' OR name LIKE '%429%' OR name LIKE '%529%'
       OR name LIKE '%overloaded%' THEN 'rate limit'

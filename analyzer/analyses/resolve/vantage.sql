@@ -25,6 +25,8 @@
 -- returns: streamed BOOLEAN             -- answered as a stream
 -- returns: output_visible_tokens BIGINT -- output the user sees, as this vantage tells it
 -- returns: output_reasoning_tokens BIGINT -- output spent on reasoning, as this vantage tells it
+-- returns: upstream_calls BIGINT        -- gateway: calls of an upstream behind it
+-- returns: upstream_failed_ns BIGINT    -- gateway: in calls that failed before the last, ns
 -- returns: left_early BOOLEAN           -- it ended in an error, a timeout or an abort
 WITH told AS (
   SELECT i.request_key, t.vantage, t.vantage_rank, t.priority, t.start_ns AS wall_ns,
@@ -70,6 +72,9 @@ SELECT
     AS output_visible_tokens,
   min_by(output_reasoning_tokens, finished_first) FILTER (WHERE output_reasoning_tokens IS NOT NULL)
     AS output_reasoning_tokens,
+  min_by(upstream_calls, priority) FILTER (WHERE upstream_calls IS NOT NULL) AS upstream_calls,
+  min_by(upstream_failed_ns, priority) FILTER (WHERE upstream_failed_ns IS NOT NULL)
+    AS upstream_failed_ns,
   count(error) > 0 OR coalesce(max(status), 0) >= 400
     OR count(*) FILTER (WHERE finish_reason IN ('abort', 'cancelled', 'timeout', 'error')) > 0
     AS left_early
