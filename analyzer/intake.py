@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -19,12 +19,13 @@ from analyzer.contract.types import Batch, FileRead, IngestResult, Problem
 from analyzer.errors import AnalyzerError, GateFailed
 from analyzer.readers._archive import Found, Shelf, foreign, members
 from analyzer.readers._file import InputFile
-from analyzer.readers._find import pick, reader_named
+from analyzer.readers._find import Usual, reader_named
 from analyzer.readers._mapping import Plan, load
 from analyzer.readers._mapping_head import misfit
 from analyzer.readers._reader import Options, Reader
 from analyzer.readers._times import year_that_fits
-from analyzer.store.case import Case, KnownSource, open_case
+from analyzer.store.case import Case, open_case
+from analyzer.store.catalog import KnownSource
 from analyzer.store.dates import date_runs, guessed_years, move_times
 
 Progress = Callable[[str, int, int], None]
@@ -71,7 +72,8 @@ def ingest(
     plan = load(mapping) if mapping is not None else None
     with ExitStack() as stack:
         found = _members(_discover(paths, mapping, stack), stack)
-        jobs = [_job(one, reader, plan) for one in found]
+        usual = Usual()
+        jobs = [_job(one, reader, plan, usual) for one in found]
         for option, name in ((deployment, "deployment"), (prices, "prices")):
             if option is not None:
                 jobs.append(Job(InputFile(_existing(option), option), reader_named(name)))
@@ -108,6 +110,7 @@ def _read_all(
 ) -> list[FileRead]:
     """Dated sources first: they tell the year of logs that lack one."""
     reads: dict[int, FileRead] = {}
+    sources: dict[int, int] = {}
     undated = [job.reader is not None and job.reader.undated for job in jobs]
     order = sorted(range(len(jobs)), key=undated.__getitem__)
     total = sum(job.file.size for job in jobs)
@@ -130,8 +133,17 @@ def _read_all(
                 if progress is not None:
                     progress(name, before + position, total)
 
+            before = len(run)
             reads[i] = _read_one(case, job, job.reader, fitted, run, tick)
+            if len(run) > before:
+                sources[next(reversed(run))] = i
         done += job.file.size
+    with suppress(AnalyzerError):  # told by the files it concerns
+        case.flush()
+    for source_id, why in case.lost.items():
+        if (i := sources.get(source_id, -1)) >= 0:
+            run.pop(source_id)
+            reads[i] = FileRead(jobs[i].file.name, "failed", reads[i].reader, why=why)
     _redate(case, run)
     for source_id in date_runs(case):
         run.setdefault(source_id, sys.maxsize)
@@ -176,11 +188,11 @@ def _store_one(
     run: _Run,
     tick: Callable[[int], None],
 ) -> FileRead:
-    known = [one for one in case.known_sources() if one.bytes]
+    known = [one for one in case.known_sources() if one.bytes and one.reader == reader.name]
     sha, size, prefixes = file.fingerprint(frozenset(one.bytes for one in known))
     if case.knows(sha):
         return FileRead(file.name, "known", reader.name, bytes=size)
-    grown = _grown_from(known, prefixes, size, reader)
+    grown = _grown_from(known, prefixes, size)
     outcome = "read" if grown is None else ("grown" if grown.resume else "replaced")
     options = dataclasses.replace(options, resume=grown.resume if grown else None)
     row = {
@@ -195,7 +207,7 @@ def _store_one(
             lost = writer.account()["records"] + 1
             writer.append(Batch(records=1, problems=(Problem(lost, file.cut),)))
     run[writer.source_id] = grown.resume.records if grown and grown.resume else 0
-    first, last = case.span_of(writer.source_id)
+    first, last = writer.span
     account = writer.account()
     return FileRead(
         file.name, outcome, reader.name, reader.record_unit, account["records"],
@@ -215,14 +227,10 @@ def _in_part(case: Case, source_id: int) -> int:
 
 
 def _grown_from(
-    known: list[KnownSource], prefixes: dict[int, str], size: int, reader: Reader
+    known: list[KnownSource], prefixes: dict[int, str], size: int
 ) -> KnownSource | None:
-    """The longest known source that this file begins with."""
-    shorter = [
-        one
-        for one in known
-        if one.bytes < size and one.reader == reader.name and prefixes.get(one.bytes) == one.sha256
-    ]
+    """The longest source of the same reader that this file begins with."""
+    shorter = [one for one in known if one.bytes < size and prefixes.get(one.bytes) == one.sha256]
     return max(shorter, key=lambda one: one.bytes, default=None)
 
 
@@ -301,21 +309,21 @@ def _spooled(stream: BinaryIO | None, name: str, stack: ExitStack) -> InputFile:
     return InputFile(Path(spool.name), name)
 
 
-def _job(found: Found, forced: str | None, plan: Plan | None) -> Job:
+def _job(found: Found, forced: str | None, plan: Plan | None, usual: Usual) -> Job:
     file = found.file
     if found.why:
         return Job(file, None, found.why, unreadable=found.broken)
     if forced is not None:
         return Job(file, reader_named(forced), mapped=plan is not None)
     try:
-        return _recognised(file, plan)
+        return _recognised(file, plan, usual)
     except OSError as error:
         return Job(file, None, f"cannot be read: {error.strerror or error}", unreadable=True)
     finally:
         file.forget()
 
 
-def _recognised(file: InputFile, plan: Plan | None) -> Job:
+def _recognised(file: InputFile, plan: Plan | None, usual: Usual) -> Job:
     if not file.head.data:
         cut = f"its {file.packing} data is cut off or damaged before anything can be read"
         return Job(file, None, cut if file.size else "the file is empty")
@@ -324,7 +332,7 @@ def _recognised(file: InputFile, plan: Plan | None) -> Job:
     lacking = misfit(plan, file.head) if plan else ""
     if plan and not lacking:
         return Job(file, reader_named("mapping"), mapped=True)
-    found = pick(file.head)
+    found = usual.pick(file.head)
     if found.reader is not None:
         return Job(file, found.reader, lacking)
     closest = f"closest is {found.closest.name}: " if found.closest else ""

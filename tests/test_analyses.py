@@ -23,7 +23,7 @@ PORTABLE = {
 }  # fmt: skip
 _KEYWORDS = {
     "and", "as", "by", "filter", "from", "group", "in", "join", "not", "on", "or", "over", "select",
-    "then", "when", "where", "with", "else", "values", "exists",
+    "then", "when", "where", "with", "else", "values", "exists", "decimal",
 }  # fmt: skip
 _STRINGS = re.compile(r"'(?:[^']|'')*'")
 _FOREIGN = re.compile(

@@ -93,6 +93,9 @@ def problems_of(batches):
     return [problem for batch in batches for problem in batch.problems]
 
 
+MOMENTS = ("start_ns", "time_ns", "valid_from_ns", "period_start_ns", "period_end_ns")
+
+
 def hold_to_bounds(rows):
     """Every number can be: no sum of an analysis leaves int64."""
     for table, row in rows:
@@ -100,7 +103,7 @@ def hold_to_bounds(rows):
             if type(value) is not int or name == "offset_ns":
                 continue
             wall = row.get("clock", "wall") == "wall"
-            if wall and name in ("start_ns", "time_ns", "valid_from_ns"):
+            if wall and name in MOMENTS:
                 assert value in TIMES, (table, name)
             else:
                 assert value in (DURATIONS if name.endswith("_ns") else COUNTS), (table, name)

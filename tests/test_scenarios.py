@@ -17,7 +17,7 @@ _QUIET = [
     "metric.ttft-misread", "decode.output-growth",
     "trust.contradictory-durations", "decode.below-bound", "decode.offloaded",
     "trust.faster-than-physics", "load.idle-unload", "load.cold-start", "metric.client-hold",
-    "errors.truncated-output",
+    "errors.truncated-output", "trust.duplicate-usage",
 ]  # fmt: skip
 
 
@@ -51,6 +51,8 @@ RIGHT = {
     "A7/twin": _silent(),
     "A8/main": _right("metric.multi-token-chunks", "none", 20, 4.0, "tokens"),
     "A8/twin": _silent(),
+    "A13/main": _right("trust.duplicate-usage", "none", 70, 3.083, "times"),
+    "A13/twin": _silent(),
     "A15/main": _right("decode.below-bound", "decode", 5, 4.83 / 14.9, "ratio"),
     "A15/twin": _silent(),
     "A16/main": _right("decode.offloaded", "decode", 20, 1.70e9 / 60e9 * 1e3, "ms"),

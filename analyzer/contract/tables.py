@@ -19,7 +19,7 @@ from analyzer.contract._fields import text as _text
 from analyzer.contract._fields import tokens as _tokens
 from analyzer.contract._fields import whole as _int
 
-CONTRACT_VERSION = 2
+CONTRACT_VERSION = 3
 """Stored in each case; a case of another version is re-ingested, never guessed at."""
 
 USD = pa.decimal128(18, 9)

@@ -14,6 +14,7 @@ _TYPES = {
     "string": "VARCHAR",
     "double": "DOUBLE",
     "bool": "BOOLEAN",
+    "decimal128(38, 12)": "DECIMAL(38,12)",
 }
 
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from analyzer.readers._file import BOM, InputFile
@@ -27,6 +28,7 @@ def _whole(digits: str) -> int | float:
 
 # Python refuses to make a number of over 4300 digits; one of them must not end the document.
 _scan_any = json.JSONDecoder(parse_int=_whole).raw_decode
+_scan_exact = json.JSONDecoder(parse_int=_whole, parse_float=Decimal).raw_decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class _Broken(ValueError):
 class _Text:
     """A window of the file that moves on; what lies before ``at`` is forgotten."""
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, file: InputFile, *, exact: bool) -> None:
+        self._scan, self._scan_any = (_scan_exact,) * 2 if exact else (_scan, _scan_any)
         self._blocks = file.blocks(BLOCK_BYTES)
         self._decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
         self._counted = (0, 0)
@@ -116,7 +119,7 @@ class _Text:
     def _decoded(self) -> tuple[Any, int | None]:
         """The value and its end; None where it breaks off."""
         try:
-            return _scan(self.text, self.at)
+            return self._scan(self.text, self.at)
         except json.JSONDecodeError:
             return None, None
         except ValueError:
@@ -127,7 +130,7 @@ class _Text:
     def _with_any_digits(self) -> tuple[Any, int | None]:
         """The same where a number has more digits than Python converts."""
         try:
-            return _scan_any(self.text, self.at)
+            return self._scan_any(self.text, self.at)
         except json.JSONDecodeError:
             return None, None
         except RecursionError:
@@ -144,14 +147,17 @@ def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
 
 
-def each_item(file: InputFile, lists: Collection[tuple[str, ...]]) -> Iterator[Item]:
+def each_item(
+    file: InputFile, lists: Collection[tuple[str, ...]], *, exact: bool = False
+) -> Iterator[Item]:
     """The items of the named lists, and every other value on the way to them, in file order.
 
     A list is named by its path, where ``*`` stands for any place in a list: ``("a", "*", "b")`` are
     the items of ``b`` in each item of ``a``, ``()`` those of a document that is a list itself.
+    ``exact`` keeps all digits of decimals.
     """
     ways = {name[:i] for name in lists for i in range(len(name) + 1)}
-    text = _Text(file)
+    text = _Text(file, exact=exact)
     try:
         yield from _walk(text, (), ways)
         reason = "more text follows the document and was not read" if text.peek() else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,12 @@ from analyzer.contract.tables import CONTRACT_VERSION, TABLES
 from analyzer.contract.types import Batch, Resume
 from analyzer.errors import AnalyzerError
 from analyzer.store._conform import conform, problem_table
+from analyzer.store._group import Group, span
 from analyzer.store._limits import limits
 from analyzer.store._place import check_place
 from analyzer.store._room import no_room
-from analyzer.store.resume import dump_resume, load_resume
+from analyzer.store.catalog import Catalog, KnownSource
+from analyzer.store.resume import dump_resume
 
 _TYPES = {
     pa.int32(): "INTEGER",
@@ -29,6 +30,7 @@ _TYPES = {
     pa.string(): "VARCHAR",
     pa.bool_(): "BOOLEAN",
     pa.decimal128(18, 9): "DECIMAL(18,9)",
+    pa.decimal128(38, 12): "DECIMAL(38,12)",
 }
 _CHILD_TABLES = ("chunk", "prompt_block", "request_tag")
 _ACCOUNT_TABLES = ("source", "source_note", "source_length")
@@ -50,37 +52,29 @@ _TIMES = (
 )
 
 
-@dataclass(frozen=True)
-class KnownSource:
-    """A source the case already holds."""
-
-    source_id: int
-    path: str
-    sha256: str
-    bytes: int
-    reader: str | None
-    stored: str | None
-    """Where reading goes on, as :func:`dump_resume` wrote it."""
-
-    @cached_property
-    def resume(self) -> Resume | None:
-        """Where reading goes on once the file has grown; None where it cannot."""
-        return load_resume(self.stored)
-
-
 class Case:
     """An open case file. Use :func:`open_case`."""
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection) -> None:
         self.path = path
         self.connection = connection
+        self.group = Group()
+        self.lost: dict[int, str] = {}
+        """Sources that were read, but could not be stored, and why."""
+        self.begun = False
+        """A file has a transaction to itself."""
 
     def close(self) -> None:
-        """Release the file."""
-        self.connection.close()
+        """Store what waits, and release the file."""
+        try:
+            self.flush()
+        finally:
+            self.connection.close()
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of one statement. DuckDB 2 refuses the next one while a result is unread."""
+        if self.group.sources:
+            self.flush()  # what was read before is there
         try:
             return self.connection.execute(sql, list(parameters)).fetchall()
         except duckdb.Error as error:
@@ -88,24 +82,22 @@ class Case:
 
     # -- reading --------------------------------------------------------------------------------
 
-    def known_sources(self) -> list[KnownSource]:
-        """Every source, for the question whether a file is new, known or has grown."""
+    @cached_property
+    def catalog(self) -> Catalog:
+        """Read once: nobody else writes to an open case."""
         rows = self.run(
             "SELECT source_id, path, sha256, bytes, reader, resume FROM source ORDER BY source_id"
         )
-        return [
-            KnownSource(source_id, path, sha, size, reader, resume)
-            for source_id, path, sha, size, reader, resume in rows
-        ]
+        shorter = self.run("SELECT sha256 FROM source_length")
+        return Catalog((KnownSource(*row) for row in rows), (sha for (sha,) in shorter))
+
+    def known_sources(self) -> list[KnownSource]:
+        """Every source, for the question whether a file is new, known or has grown."""
+        return list(self.catalog.sources.values())
 
     def knows(self, sha256: str) -> bool:
         """Whether these very bytes were read, in this or an earlier, shorter form of a file."""
-        rows = self.run(
-            "SELECT 1 FROM source WHERE sha256 = ? UNION ALL "
-            "SELECT 1 FROM source_length WHERE sha256 = ? LIMIT 1",
-            [sha256, sha256],
-        )
-        return bool(rows)
+        return sha256 in self.catalog.hashes
 
     def reference_ns(self) -> int | None:
         """A time told by the dated sources (the middle of all they span), or None."""
@@ -115,13 +107,6 @@ class Case:
             [f"%{YEAR_ASSUMED}%"],
         )
         return None if first is None else int((first + last) // 2)
-
-    def span_of(self, source_id: int) -> tuple[int | None, int | None]:
-        """First and last time a source tells."""
-        ((first, last),) = self.run(
-            "SELECT first_ns, last_ns FROM source WHERE source_id = ?", [source_id]
-        )
-        return first, last
 
     # -- writing --------------------------------------------------------------------------------
 
@@ -149,15 +134,47 @@ class Case:
 
         ``known`` is the source that has grown; without a resume point its rows are replaced.
         """
-        self.run("BEGIN TRANSACTION")
+        if known is not None:
+            self.begin()
         try:
             writer = FileWriter(self, row, known)
             yield writer
             writer.finish()
         except BaseException:
-            self.run("ROLLBACK")
+            self._end("ROLLBACK")
             raise
-        self.run("COMMIT")
+        self._end("COMMIT")
+        self.catalog.add(writer.source())
+        if self.group.full:
+            self.flush()
+
+    def begin(self) -> None:
+        """A transaction for one file alone, whose rows do not fit into memory or replace others."""
+        if not self.begun:
+            self.run("BEGIN TRANSACTION")
+            self.begun = True
+
+    def _end(self, how: str) -> None:
+        if self.begun:
+            self.begun = False
+            self.run(how)
+
+    def flush(self) -> None:
+        """Store the small files that wait, in one piece; raises where they cannot be."""
+        group, self.group = self.group, Group()
+        if not group.sources:
+            return
+        self.begin()
+        try:
+            for name, tables in group.tables.items():
+                self.insert(name, pa.concat_tables(tables, promote_options="permissive"))
+            self._end("COMMIT")
+        except BaseException as error:
+            self._end("ROLLBACK")
+            for source_id in group.sources:
+                self.catalog.forget(source_id)
+                self.lost[source_id] = str(error)
+            raise
 
 
 class FileWriter:
@@ -172,8 +189,10 @@ class FileWriter:
         self._resume: Resume | None = None
         self._waiting: dict[str, list[pa.Table]] = {}
         self.rows = 0
+        self.span: tuple[int | None, int | None] = (None, None)
+        """First and last time the source tells, once it is finished."""
         if known is None:
-            ((self.source_id,),) = case.run("SELECT coalesce(max(source_id), 0) + 1 FROM source")
+            self.source_id = case.catalog.next_id
             return
         self.source_id = known.source_id
         self._continue(known)
@@ -245,23 +264,35 @@ class FileWriter:
         waiting.append(conform(name, table, str(self._row["reader"])))
         self.rows += table.num_rows if name != "problem" else 0
         if sum(one.num_rows for one in waiting) >= _INSERT_ROWS:
+            self._case.begin()
             rows = pa.concat_tables(self._waiting.pop(name), promote_options="permissive")
             whole = rows.num_rows // _ROW_GROUP * _ROW_GROUP
             self._case.insert(name, rows.slice(0, whole), self.source_id)
             self._waiting[name] = [rows.slice(whole)]
 
-    def _flush(self) -> None:
-        for name, tables in self._waiting.items():
-            rows = pa.concat_tables(tables, promote_options="permissive")
-            self._case.insert(name, rows, self.source_id)
-        self._waiting = {}
-
     def finish(self) -> None:
-        """Write what still waits, the source row and its notes."""
-        self._flush()
+        """Hand over what still waits, the source row and its notes."""
+        tables = {
+            name: pa.concat_tables(some, promote_options="permissive")
+            for name, some in self._waiting.items()
+        }
+        self._waiting = {}
+        if self._case.begun:
+            for name, rows in tables.items():
+                self._case.insert(name, rows, self.source_id)
+            self.span = self._span()
+        else:
+            self.span = span(tables)
+        account = self._account_rows(*self.span)
+        if self._case.begun:
+            for name, rows in account.items():
+                self._case.insert(name, rows)
+        else:
+            self._case.group.add(self.source_id, tables | account)
+
+    def _account_rows(self, first: int | None, last: int | None) -> dict[str, pa.Table]:
         ignored = sum(self._ignored.values())
         records, used = self._counts["records"], self._counts["used"]
-        first, last = self._span()
         self._row |= {
             "source_id": self.source_id,
             "records": records,
@@ -281,8 +312,15 @@ class FileWriter:
             {"source_id": self.source_id, "kind": "assumed", "note": note, "records": records}
             for note in self._assumed
         ]
-        self._case.insert("source", source)
-        self._case.insert("source_note", pa.Table.from_pylist(notes, schema=TABLES["source_note"]))
+        told = pa.Table.from_pylist(notes, schema=TABLES["source_note"])
+        return {"source": source, "source_note": told}
+
+    def source(self) -> KnownSource:
+        """It, once it is finished."""
+        row = self._row
+        return KnownSource(
+            self.source_id, row["path"], row["sha256"], row["bytes"], row["reader"], row["resume"]
+        )
 
     def account(self) -> dict[str, int]:
         """records, used, ignored, problems so far."""

@@ -1,7 +1,7 @@
 -- Which rows of one vantage speak of the same attempt: records of several files complete each other
 -- when their times overlap and their tokens and attempts agree. Two rows of one file never do.
 -- grain:   one row a request row of the case
--- needs:   resolve_told, resolve_nameless
+-- needs:   resolve_told, resolve_nameless, resolve_copied
 -- param:   slack_ns = 1000000000    -- clocks of one vantage; ids are reused by later runs
 -- returns: row_id BIGINT            -- row of resolve_told
 -- returns: entity_id BIGINT         -- lowest row_id of those that complete each other
@@ -24,15 +24,18 @@ named AS (
 ),
 called AS (
   SELECT
-    t.row_id, coalesce(f.name, t.name) AS name, t.vantage, t.source_id, t.attempt, t.start_ns,
-    t.end_ns, t.output_tokens
+    t.row_id, coalesce(f.name, c.name, t.name) AS name, t.vantage, t.source_id, t.attempt,
+    coalesce(c.start_ns, t.start_ns) AS start_ns, coalesce(c.end_ns, t.end_ns) AS end_ns,
+    t.output_tokens, t.unfinished
   FROM named AS t
   LEFT JOIN resolve_nameless AS n ON t.row_id = n.row_id
   LEFT JOIN named AS f ON n.full_row = f.row_id
+  LEFT JOIN resolve_copied AS o ON t.row_id = o.row_id
+  LEFT JOIN named AS c ON o.full_row = c.row_id
 ),
 counted AS (
   SELECT
-    row_id, name, vantage, source_id, attempt, start_ns, end_ns, output_tokens,
+    row_id, name, vantage, source_id, attempt, start_ns, end_ns, output_tokens, unfinished,
     count(*) OVER (PARTITION BY name, vantage, source_id) AS rows_of_source,
     count(*) OVER (PARTITION BY name, vantage) AS rows_of_vantage
   FROM called
@@ -59,7 +62,8 @@ pairs AS (
     AND o.source_id <> o.lead_source
   WHERE o.rows_of_vantage > 1
     AND (o.attempt IS NULL OR l.attempt IS NULL OR o.attempt = l.attempt)
-    AND (o.output_tokens IS NULL OR l.output_tokens IS NULL OR o.output_tokens = l.output_tokens)
+    AND (o.output_tokens IS NULL OR l.output_tokens IS NULL OR o.output_tokens = l.output_tokens
+      OR o.unfinished OR l.unfinished)
     AND (
       (o.start_ns <= l.end_ns + $slack_ns AND l.start_ns <= o.end_ns + $slack_ns)
       OR ((o.start_ns IS NULL OR l.start_ns IS NULL) AND l.rows_of_source = 1)

@@ -39,11 +39,14 @@
 WITH told AS (
   SELECT
     i.request_key, i.row_id, t.vantage_rank, t.own_id, t.answer_id, t.output_tokens,
-    a.aligned_ns AS wall_ns, t.vantage_rank * 1000000000000000 + t.source_id AS outer_order,
+    a.aligned_ns AS wall_ns,
+    -- What a side chain copied belongs to where it came from.
+    t.vantage_rank * 1000000000000000 + CASE WHEN r.is_sidechain THEN 100000000000000 ELSE 0 END
+      + t.source_id AS outer_order,
     -- The buckets of one prompt come from one source: the one that tells most of them.
     CASE WHEN r.input_fresh_tokens IS NULL THEN 100 ELSE 0 END
       + CASE WHEN r.cache_read_tokens IS NULL THEN 10 ELSE 0 END + t.vantage_rank AS input_order,
-    CASE WHEN t.output_tokens IS NULL THEN 100 ELSE 0 END
+    CASE WHEN t.output_tokens IS NULL THEN 100 WHEN t.unfinished THEN 50 ELSE 0 END
       + CASE WHEN r.output_reasoning_tokens IS NULL THEN 10 ELSE 0 END + t.vantage_rank
       AS output_order,
     r.*
@@ -57,7 +60,9 @@ picked AS (
   SELECT
     *,
     row_number() OVER (PARTITION BY request_key ORDER BY input_order, row_id) AS input_pick,
-    row_number() OVER (PARTITION BY request_key ORDER BY output_order, row_id) AS output_pick
+    row_number() OVER (
+      PARTITION BY request_key ORDER BY output_order, coalesce(output_tokens, 0) DESC, row_id
+    ) AS output_pick
   FROM told
 ),
 merged AS (

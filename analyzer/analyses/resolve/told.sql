@@ -13,6 +13,7 @@
 -- returns: start_ns BIGINT          -- start on that vantage's clock, ns
 -- returns: end_ns BIGINT            -- last moment the row tells of, ns
 -- returns: output_tokens BIGINT     -- visible and reasoning together
+-- returns: unfinished BOOLEAN       -- its tokens are not the last word of the answer
 WITH ranked AS (
   SELECT
     *,
@@ -49,5 +50,6 @@ SELECT
     THEN start_ns + greatest(coalesce(e2e_ns, 0), coalesce(ttft_ns, 0)) END AS end_ns,
   CASE WHEN output_visible_tokens IS NULL AND output_reasoning_tokens IS NULL THEN NULL
     ELSE coalesce(output_visible_tokens, 0) + coalesce(output_reasoning_tokens, 0)
-  END AS output_tokens
+  END AS output_tokens,
+  usage_final IS NOT NULL AND NOT usage_final AS unfinished
 FROM ranked
