@@ -67,6 +67,14 @@ def _prefill(truth: Truth) -> dict[str, str]:
         if count >= 2 * short
     ]
     said = judged(pairs, Line(5, 0.3, mean_ns=300 * MS))
+    costs = zip(served, tokens, strict=True)
+    heavy = [
+        one["prefill_ns"] - usual >= min(S, 0.05 * whole_of(one))
+        for one, count in costs
+        if count >= 2 * short
+    ]
+    if said == "yes" and sum(heavy) < 5 * MARGIN:
+        said = "may"
     follows = statistics.correlation(tokens, [one["prefill_ns"] for one in served])
     if said == "yes" and follows < 0.85:
         said = "may"

@@ -30,19 +30,20 @@ NEARER = 2 * MS
 """The gateway stands before the last hop to the client."""
 
 
-def _gateway(k: int, ttft_ns: int, output: int) -> str:
+def _gateway(k: int, ttft_ns: int, output: int, *, whole: bool = True) -> str:
+    durations = {"ttft": ttft_ns - NEARER} | ({"e2e": END - NEARER} if whole else {})
     return request_record(
         f"th-{k:03d}",
         vantage="gateway",
         started_ns=T0 + 15 * NS * k + NEARER // 2,
-        durations_ns={"ttft": ttft_ns - NEARER, "e2e": END - NEARER},
+        durations_ns=durations,
         model=MODEL,
         status=200,
         usage={"completion_tokens": output},
     )
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *, whole: bool = True) -> None:
     """Two wrong readings of one healthy first token."""
     stream, gateway = [], []
     for k in range(REQUESTS):
@@ -52,7 +53,8 @@ def main(folder: Path) -> None:
         output = REASONING + VISIBLE
         usage = openai_usage(1_210, output, reasoning=REASONING)
         stream += answer(f"th-{k:03d}", T0 + 15 * NS * k, chunks, usage, model=MODEL)
-        gateway.append(_gateway(k, FIRST_VISIBLE if k < REQUESTS // 2 else ROLE, output))
+        ttft = FIRST_VISIBLE if k < REQUESTS // 2 else ROLE
+        gateway.append(_gateway(k, ttft, output, whole=whole))
     write_case(folder, {"client.jsonl": stream, "gateway.jsonl": gateway}, MODEL)
 
 
@@ -221,7 +223,15 @@ EXPECT_WAVERING = expect(
     "s",
     must_not=[*_NOT_SLOW, "trust.contradictory-durations"],
 )
+
+
+def variant_no_end(folder: Path) -> None:
+    """The gateway does not tell how long the whole took."""
+    main(folder, whole=False)
+
+
 CASES = {
+    "no_end": (variant_no_end, EXPECT_MAIN),
     "wavering_right": (
         variant_wavering_right,
         silent(["metric.ttft-misread", "network.fixed-offset", "trust.contradictory-durations"]),

@@ -163,7 +163,15 @@ EXPECT_BY_PIECES = expect(
     "s",
     must_not=["network.slow", "metric.ttft-misread", "prefill.long-prompt"],
 )
+
+
+def variant_joined(folder: Path) -> None:
+    """The proxy makes one chunk of the whole answer."""
+    _two_routes(folder, TOKENS, joined=True)
+
+
 CASES = {
+    "joined": (variant_joined, EXPECT_MAIN),
     "main": (main, EXPECT_MAIN),
     "twin": (twin, EXPECT_TWIN),
     "slow_network": (variant_slow_network, EXPECT_SLOW_NETWORK),

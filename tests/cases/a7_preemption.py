@@ -92,6 +92,16 @@ def twice(folder: Path) -> None:
     write_case(folder, files, MODEL)
 
 
+BRIEF: Out = {"job-7": [(2_500 * MS, BACK)], "job-6": [(6_450 * MS, BACK)]}
+
+
+def brief(folder: Path) -> None:
+    """The second is out for a moment only; it was put out all the same."""
+    streams = _streams(BRIEF)
+    files = {"client.jsonl": client_lines(streams, MODEL), "vllm.log": _log(streams, BRIEF)}
+    write_case(folder, files, MODEL)
+
+
 def seldom_status(folder: Path) -> None:
     """A status line every five seconds: one falls into the pauses."""
     streams = _streams(ONCE)
@@ -155,6 +165,7 @@ CASES = {
     "main": (main, _right(2, _mean(ONCE))),
     "twin": (twin, silent(OWN)),
     "twice": (twice, _right(2, _mean(TWICE))),
+    "brief": (brief, _right(2, _mean(BRIEF))),
     "seldom_status": (seldom_status, _right(2, _mean(ONCE))),
     "emitted": (emitted, _right(2, _mean(ONCE))),
     "sglang": (sglang, _right(2, _mean(ONCE))),

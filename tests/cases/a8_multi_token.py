@@ -119,6 +119,15 @@ def variant_tool_call_at_once(folder: Path) -> None:
     _streams(folder, [calls] * REQUESTS)
 
 
+def variant_end_of_answer(folder: Path) -> None:
+    """Answers of five chunks; the usage counts the mark of the end too, which no chunk shows."""
+    lines = []
+    for k in range(REQUESTS):
+        chunks = [(FIRST + i * GAP, None, CHARS_A_TOKEN) for i in range(5)]
+        lines += answer(f"sp{k:02d}", T0 + 9 * NS * k, chunks, openai_usage(515, 6), model=MODEL)
+    write_case(folder, {"client.jsonl": lines}, MODEL)
+
+
 def variant_an_odd_one(folder: Path) -> None:
     """Three streams of eighty had a slow network that joined their chunks."""
     _streams(folder, [PLAIN if k % 30 == 7 else SINGLE for k in range(80)])
@@ -136,5 +145,6 @@ CASES = {
     "hidden_reasoning": (variant_hidden_reasoning, EXPECT_TWIN),
     "hosted": (variant_hosted, EXPECT_HOSTED),
     "tool_call_at_once": (variant_tool_call_at_once, EXPECT_TWIN),
+    "end_of_answer": (variant_end_of_answer, EXPECT_TWIN),
     "an_odd_one": (variant_an_odd_one, EXPECT_TWIN),
 }

@@ -4,9 +4,9 @@ found: a client's log alone, whose prefill is modelled; records with TTFT and us
 burst of long prompts; two models of different speed; a system prompt that is cached and long
 documents that are not.
 
-innocent: long prompts that come from the cache; a session whose history fell out of the cache;
-lengths that vary while time does not follow; long prompts that cost little; waits that hit all
-lengths alike.
+innocent: long prompts that come from the cache, alike or beside uncached ones that are far shorter;
+a session whose history fell out of the cache; lengths that vary while time does not follow; long
+prompts that cost little; waits that hit all lengths alike.
 """
 
 from __future__ import annotations
@@ -122,6 +122,13 @@ def _hits(folder: Path) -> None:
     _client(folder, _streams(fresh, _linear(100 * US), cached=held))
 
 
+def _uncached(folder: Path) -> None:
+    """30,000 tokens with all but 240 in the cache, beside prompts of 900 that nothing held."""
+    held = [29_760 if k % 3 == 0 else 0 for k in range(36)]
+    fresh = [240 + k if k % 3 == 0 else 900 + 7 * k for k in range(36)]
+    _client(folder, _streams(fresh, _linear(800 * US), cached=held))
+
+
 def _lost(folder: Path) -> None:
     """Six sessions of eight turns each; the seventh turn finds nothing of the six before it."""
     fresh, held, sessions = [], [], []
@@ -183,6 +190,7 @@ CASES = {
     ),
     "two_models": (_two_models, _found(_SLOW, 2_000, 200 * US)),
     "innocent_hits": (_hits, _QUIET),
+    "innocent_uncached": (_uncached, _QUIET),
     "innocent_lost_cache": (_lost, _QUIET),
     "innocent_unrelated": (_unrelated, _QUIET),
     "innocent_cheap": (

@@ -43,9 +43,26 @@ WITH hops AS (
   WHERE e2e_ns IS NOT NULL
   GROUP BY request_key
 ),
+-- An answer in one chunk does not show whether a stream was asked for. Where every answer of a route
+-- is like that, and the model's answers stream over another, the route made it so.
+ways AS (
+  SELECT
+    coalesce(model, '') AS model, coalesce(route, '') AS route,
+    max(CASE WHEN streamed THEN 1 ELSE 0 END) AS streams
+  FROM resolve_request
+  GROUP BY coalesce(model, ''), coalesce(route, '')
+),
+joined AS (
+  SELECT w.model, w.route
+  FROM ways AS w
+  JOIN ways AS o ON w.model = o.model
+  GROUP BY w.model, w.route
+  HAVING max(w.streams) = 0 AND max(o.streams) = 1
+),
 seen AS (
   SELECT
-    s.request_key, r.start_ns, r.route, r.output_tokens, r.streamed, s.e2e_ns, s.network_ns, s.held_ns,
+    s.request_key, r.start_ns, r.route, r.output_tokens,
+    coalesce(r.streamed, j.route IS NOT NULL AND t.chunks > 0) AS streamed, s.e2e_ns, s.network_ns, s.held_ns,
     s.decode_ns, s.server_ttft_ns, s.ttft_ns, s.contradiction, t.arrival_ns, t.tpot_ns,
     g.median_gap_ns,
     CASE
@@ -59,6 +76,7 @@ seen AS (
   JOIN latency_token AS t ON s.request_key = t.request_key
   JOIN hops AS h ON s.request_key = h.request_key
   LEFT JOIN stream_gap AS g ON s.request_key = g.request_key
+  LEFT JOIN joined AS j ON coalesce(r.model, '') = j.model AND coalesce(r.route, '') = j.route
   WHERE s.network_ns IS NOT NULL
 ),
 baseline AS (

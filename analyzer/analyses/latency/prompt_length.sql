@@ -6,6 +6,7 @@
 -- needs:   resolve_request, latency_segment, latency_modelled
 -- param:   long_factor = 2             -- a long prompt has this many times the short ones' tokens
 -- param:   short_factor = 1.5          -- a short prompt has at most this many
+-- param:   whole_share = 0.5           -- of the short ones' length with the cache: a prompt below it is not long, it was just not cached
 -- param:   kept_share = 0.5            -- of the turn before that a working cache still holds
 -- param:   slow_ns = 100000000         -- shorter excesses are no finding
 -- param:   slow_share = 0.3            -- of all long prompts' time to first token that the excess must make up
@@ -37,6 +38,7 @@ turns AS (
 timed AS (
   SELECT
     s.request_key, r.start_ns, coalesce(r.model, '') AS model,
+    r.input_tokens,
     r.input_fresh_tokens + coalesce(r.cache_write_tokens, 0) AS prompt_tokens,
     coalesce(
       s.prefill_ns, m.prefill_ns,
@@ -72,7 +74,8 @@ shape AS (
 short AS (
   SELECT
     u.model,
-    CAST(percentile_cont(0.5) WITHIN GROUP (ORDER BY u.prefill_ns) AS DOUBLE) AS short_prefill_ns
+    CAST(percentile_cont(0.5) WITHIN GROUP (ORDER BY u.prefill_ns) AS DOUBLE) AS short_prefill_ns,
+    CAST(percentile_cont(0.5) WITHIN GROUP (ORDER BY u.input_tokens) AS DOUBLE) AS short_input_tokens
   FROM usable AS u
   JOIN shape AS p ON u.model = p.model
   WHERE u.prompt_tokens <= $short_factor * p.short_tokens
@@ -80,7 +83,7 @@ short AS (
 ),
 held_against AS (
   SELECT
-    u.*, p.short_tokens, b.short_prefill_ns, p.correlation,
+    u.*, p.short_tokens, b.short_prefill_ns, b.short_input_tokens, p.correlation,
     CAST(u.prefill_ns - b.short_prefill_ns AS BIGINT) AS excess_ns
   FROM usable AS u
   JOIN shape AS p ON u.model = p.model
@@ -91,6 +94,7 @@ candidates AS (
     *,
     coalesce(
       NOT is_lost AND prompt_tokens >= $long_factor * short_tokens AND excess_ns >= $slow_ns
+        AND input_tokens >= $whole_share * short_input_tokens
         -- A model stands only where requests with nobody ahead follow their length: queues beside
         -- it blur what was seen.
         AND (correlation >= $together OR known = 'modelled'),

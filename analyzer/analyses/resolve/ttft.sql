@@ -64,8 +64,9 @@ judged AS (
       WHEN first_token_ns IS NULL THEN 'unchecked'
       WHEN off_true_ns <= greatest($apart_ns, first_token_ns / 20) THEN 'true'
       WHEN first_role_ns < first_token_ns AND off_role_ns < $nearer * off_true_ns
-        -- A way that varies by no more than its length could have made that.
-        THEN CASE WHEN off_true_ns > way_ns THEN 'role' ELSE 'unchecked' END
+        -- A way that varies by no more than its length could have made that; where the way is not
+        -- told, the role chunk itself came over it in no more time than this.
+        THEN CASE WHEN off_true_ns > coalesce(way_ns, first_role_ns) THEN 'role' ELSE 'unchecked' END
       WHEN first_reasoning_ns < first_content_ns AND off_visible_ns < $nearer * off_true_ns
         -- The client has nothing before who stands nearer the server: only what is later is wrong.
         THEN CASE WHEN ttft_ns > first_token_ns THEN 'visible' ELSE 'unchecked' END

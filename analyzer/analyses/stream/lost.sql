@@ -2,7 +2,7 @@
 -- grain:   one row a request and cause
 -- needs:   resolve_request, stream_cause, latency_segment
 -- param:   least_ns = 100000000          -- what costs less is no finding
--- param:   share = 0.05                  -- nor what costs less than this share of the request
+-- param:   share = 0.05                  -- nor what costs less than this share of the request; being put out is an event however short
 -- param:   much_ns = 1000000000          -- unless it is this much
 -- param:   notice_ns = 250000000         -- longest stall by prompts of others that is only what sharing steps costs
 -- returns: request_key BIGINT            -- the request
@@ -29,6 +29,8 @@ WITH summed AS (
 )
 SELECT
   request_key, cause, stalls, excess_ns, whole_ns, again_tokens, lacks,
-  excess_ns >= $least_ns AND (excess_ns >= $share * whole_ns OR excess_ns >= $much_ns)
+  excess_ns >= $least_ns AND (
+      excess_ns >= $share * whole_ns OR excess_ns >= $much_ns OR cause = 'preemption'
+    )
     AND (cause <> 'prefill' OR longest_ns > $notice_ns) AS matters
 FROM summed
