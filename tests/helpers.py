@@ -8,6 +8,7 @@ from pathlib import Path
 import analyzer
 from analyzer.contract.types import Filters
 from analyzer.engines.duckdb import Engine
+from analyzer.runbook._evaluate import UNTOLD
 from analyzer.store.case import open_case
 
 
@@ -34,8 +35,11 @@ def claimed(db: str) -> dict:
 
 
 def check_verdict(db: str, expect: dict) -> None:
-    """Segment, cause and magnitude are right, and nothing forbidden is claimed."""
+    """Segment, cause and magnitude are right, nothing forbidden is claimed, all sentences whole."""
     fired = claimed(db)
+    for one in fired.values():
+        said = (one.brief, one.symptom, one.cause, one.contradicts, *(a.do for a in one.actions))
+        assert UNTOLD not in " ".join(said), one.rule
     forbidden = set(expect["must_not"]) & fired.keys()
     assert not forbidden, f"must not claim {forbidden}"
     if "rule" not in expect:

@@ -33,6 +33,8 @@ _NOTHING = Missing(
 )
 _SLOT = re.compile(r"\{(\w+)\}")
 _CLAUSE = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
+UNTOLD = "(not told)"
+"""In a sentence that should have left out what this case does not hold."""
 _ONE = "\0"
 """Stands behind a count of 1 while the rest of a sentence is filled in."""
 
@@ -225,7 +227,7 @@ def _fill(text: str, words: dict[str, str | None]) -> str:
 
     def put(match: re.Match[str]) -> str:
         value = words[match[1]]
-        return f"1{_ONE}" if value == "1" else value or "-"
+        return f"1{_ONE}" if value == "1" else value or UNTOLD
 
     def keep(match: re.Match[str]) -> str:
         told = all(words[name] is not None for name in _SLOT.findall(match[1]))
