@@ -141,8 +141,9 @@ def test_cases_are_found():
 def test_a_case_is_whole_and_repeats(tmp_path, write, expect):
     write(tmp_path / "once")
     write(tmp_path / "twice")
-    for path in (tmp_path / "once").iterdir():
-        assert path.read_bytes() == (tmp_path / "twice" / path.name).read_bytes()
+    for path in (one for one in (tmp_path / "once").rglob("*") if one.is_file()):
+        again = tmp_path / "twice" / path.relative_to(tmp_path / "once")
+        assert path.read_bytes() == again.read_bytes()
         if path.suffix == ".jsonl":
             assert all(isinstance(json.loads(one), dict) for one in _lines(path))
     assert expect["must_not"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,6 +29,8 @@ _PREFIX = re.compile(
 _OBJECT = re.compile(rb'\{\s*"[^"\n]*"\s*:')
 _HEX = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 _UNSET = re.compile(rb"(\"\s*:)\s*-?\s*(?=[,}])")
+_UNFIT = re.compile(r'[\\"\x00-\x1f]')
+"""What a key of a typed line must not hold."""
 _NUMBERS = (pl.Float64, pl.Int64)
 _Value = str | int | float | bool | None
 
@@ -98,6 +101,8 @@ def _alike(data: bytes, block: Lines, names: Sequence[str]) -> Columns | None:
         if not isinstance(some, dict):
             return None
         keys |= some.keys()
+    if any(_UNFIT.search(key) for key in keys):
+        return None
     told = tuple(sorted(keys))
     objects = _at_once(data, block.count, _decoders(told, all_known=True)[1])
     if objects is None:
@@ -166,13 +171,13 @@ def _reason(error: Exception) -> str:
 
 def _text(name: str, values: Sequence[Any]) -> pl.Series:
     """Numbers as their shortest text; a word (true) is text too."""
-    try:
-        return pl.Series(name, values, dtype=pl.String)
-    except (TypeError, UnicodeError):
-        kinds = set(map(type, values)) - {type(None)}
+    kinds = set(map(type, values)) - {type(None)}
     if kinds & {dict, list}:
         raise _Nested
-    if kinds <= {int, float}:
+    if kinds <= {str}:
+        with suppress(UnicodeError):
+            return pl.Series(name, values, dtype=pl.String)
+    elif kinds <= {int, float}:
         try:
             return pl.Series(name, values, dtype=_NUMBERS[kinds == {int}]).cast(pl.String)
         except (TypeError, OverflowError):

@@ -152,7 +152,7 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
         for one in front.evidence
     )
     words = {
-        one.id: None if got.value is None else say(got.value, got.unit)
+        one.id: None if got.value in (None, "") else say(got.value, got.unit)
         for one, got in zip(front.evidence, evidence, strict=True)
     } | {
         "requests": say(touched.requests, ""),
