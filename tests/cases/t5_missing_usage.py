@@ -173,7 +173,10 @@ CASES = {
     "always": (variant_always, _expect(75, 100)),
     "all": (variant_all, _expect(40, 40)),
     "client_streams": (variant_client_streams, _expect(20, 60)),
-    "aborted": (variant_aborted, expect(RULE, "none", 8, 0.1, "ratio", must_not=("trust.duplicate-usage",))),
+    "aborted": (
+        variant_aborted,
+        expect(RULE, "none", 8, 0.1, "ratio", must_not=("trust.duplicate-usage",)),
+    ),
     "spans": (variant_spans, _expect(25, 50)),
     "refused": (variant_refused, silent([RULE])),
     "told_elsewhere": (variant_told_elsewhere, CLEAN),
