@@ -209,6 +209,9 @@ def test_plays_say_all_they_must(rule):
     assert front.fires_when.why.endswith(".")
     assert len({one.id for one in front.evidence}) == len(front.evidence)
     assert not {one.id for one in front.evidence} & {"requests", "magnitude", "share", "where"}
+    if front.chart:  # a legend has room for so much
+        labels = re.findall(r"(?:THEN|ELSE) '([^']*)'", front.chart.sql)
+        assert all(len(label) <= 24 for label in labels)
     if rule.startswith("instrument."):
         assert front.fires_when.at_most == "note"
         assert front.record.strip(), "show the lines that would record it"
