@@ -34,6 +34,21 @@ class Log(Protocol):
         """Rows of what is still open at the end of the file."""
 
 
+class LineByLine:
+    """A :class:`Log` whose lines stand alone: nothing is carried over."""
+
+    def memory(self) -> None:
+        """Nothing to know."""
+
+    def open_records(self) -> tuple[int, ...]:
+        """No row may still change."""
+        return ()
+
+    def rest(self) -> Mapping[str, pa.Table]:
+        """Nothing is open."""
+        return {}
+
+
 def read_log(file: InputFile, options: Options, log: Log) -> Iterator[Batch]:
     """A batch a block; the last one says where reading goes on when the file has grown."""
     resume = options.resume

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import polars as pl
-import pyarrow as pa
 
 from analyzer.contract.types import Batch
 from analyzer.readers._access_log import (
@@ -24,7 +23,7 @@ from analyzer.readers._access_log import (
     written,
 )
 from analyzer.readers._file import Head, InputFile, Lines
-from analyzer.readers._line_log import BLANK, read_log, texts
+from analyzer.readers._line_log import BLANK, LineByLine, read_log, texts
 from analyzer.readers._reader import Claim, Options, Reader
 
 _STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z"
@@ -100,18 +99,7 @@ def _requests(fields: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-class _Log:
-    """Every line stands alone: nothing is carried over."""
-
-    def memory(self) -> None:
-        return None
-
-    def open_records(self) -> tuple[int, ...]:
-        return ()
-
-    def rest(self) -> Mapping[str, pa.Table]:
-        return {}
-
+class _Log(LineByLine):
     def take(self, block: Lines) -> Batch:
         lines = texts(block)
         ignored: Counter[str] = Counter()

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import polars as pl
-import pyarrow as pa
 
 from analyzer.contract.types import Batch
 from analyzer.readers._access_log import batch_of
 from analyzer.readers._envoy import COLUMNS, KEYS, named, requests_of, text_fields
 from analyzer.readers._file import Head, InputFile, Lines
 from analyzer.readers._json_columns import has_objects, json_columns
-from analyzer.readers._line_log import BLANK, read_log, texts
+from analyzer.readers._line_log import BLANK, LineByLine, read_log, texts
 from analyzer.readers._reader import Claim, Options, Reader
 
 OWN_LOG = "line of Envoy's own log"
@@ -52,18 +51,7 @@ def _json_claim(block: Lines) -> Claim:
     return Claim(1, "")
 
 
-class _Log:
-    """Every line stands alone: nothing is carried over."""
-
-    def memory(self) -> None:
-        return None
-
-    def open_records(self) -> tuple[int, ...]:
-        return ()
-
-    def rest(self) -> Mapping[str, pa.Table]:
-        return {}
-
+class _Log(LineByLine):
     def take(self, block: Lines) -> Batch:
         told, broken = [], []
         lines = texts(block)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from analyzer.contract.types import Batch
 from analyzer.readers._access_log import batch_of
@@ -20,7 +19,7 @@ from analyzer.readers._envoy import COLUMNS, KEYS, named, requests_of
 from analyzer.readers._exports import count, mapping, number
 from analyzer.readers._file import Head, InputFile, Lines
 from analyzer.readers._json_columns import json_columns
-from analyzer.readers._line_log import BLANK, read_log
+from analyzer.readers._line_log import BLANK, LineByLine, read_log
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import COUNTS, clean
 from analyzer.readers._times import DURATIONS, ms_to_ns
@@ -119,18 +118,7 @@ def _columns(told: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class _Log:
-    """Every line stands alone: nothing is carried over."""
-
-    def memory(self) -> None:
-        return None
-
-    def open_records(self) -> tuple[int, ...]:
-        return ()
-
-    def rest(self) -> Mapping[str, pa.Table]:
-        return {}
-
+class _Log(LineByLine):
     def take(self, block: Lines) -> Batch:
         read = json_columns(block, (*KEYS, "ai_log"))
         ignored: Counter[str] = Counter()

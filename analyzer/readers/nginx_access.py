@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-
-import pyarrow as pa
+from collections.abc import Iterator
 
 from analyzer.contract.types import Batch
 from analyzer.readers._access_log import batch_of
 from analyzer.readers._file import Head, InputFile, Lines
 from analyzer.readers._json_columns import has_objects, json_columns
-from analyzer.readers._line_log import read_log
+from analyzer.readers._line_log import LineByLine, read_log
 from analyzer.readers._nginx_calls import COLUMNS, requests_of
 from analyzer.readers._nginx_lines import COMMON, KEYS, NAMES, UPSTREAM, lines_of, named
 from analyzer.readers._reader import Claim, Options, Reader
@@ -61,18 +59,7 @@ def _json_claim(block: Lines) -> Claim:
     return Claim(0.2, f"its JSON lines have a status, but no request time: {_ADD}")
 
 
-class _Log:
-    """Every line stands alone: nothing is carried over."""
-
-    def memory(self) -> None:
-        return None
-
-    def open_records(self) -> tuple[int, ...]:
-        return ()
-
-    def rest(self) -> Mapping[str, pa.Table]:
-        return {}
-
+class _Log(LineByLine):
     def take(self, block: Lines) -> Batch:
         told = lines_of(block)
         values, tags = requests_of(told.frame)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import polars as pl
 import pyarrow as pa
 
 from analyzer.contract.types import Batch
 from analyzer.readers._file import Head, InputFile, Lines
-from analyzer.readers._line_log import problem_at, read_log
+from analyzer.readers._line_log import LineByLine, problem_at, read_log
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._tgi_lines import HOT, lines_of, values_of
 
@@ -42,18 +42,7 @@ def probe(head: Head) -> Claim:
     return Claim(0.6, "it names TGI's router, but few of its lines are TGI's")
 
 
-class _Log:
-    """Every line stands alone: nothing is carried over."""
-
-    def memory(self) -> None:
-        return None
-
-    def open_records(self) -> tuple[int, ...]:
-        return ()
-
-    def rest(self) -> Mapping[str, pa.Table]:
-        return {}
-
+class _Log(LineByLine):
     def take(self, block: Lines) -> Batch:
         lines = lines_of(block)
         hot = lines.filter(pl.col("kind").is_in(HOT))
