@@ -117,7 +117,7 @@ def test_the_budget_adds_up_and_names_the_segment(small):
     assert shares["decode"] == pytest.approx(5 / 9)
     assert next(iter(shares)) == "decode"
     words = text.render(blocks(analyzer.latency(small, slo=["ttft<=2s"])))
-    assert "2 answers missed ttft <= 2 s: 100 % of their excess is queue (2.10 s" in words
+    assert "2 answers missed ttft <= 2 s: 100 % of the excess is queue (2.10 s" in words
     assert "1 request failed: it misses every objective." in words
 
 
@@ -287,7 +287,7 @@ def test_the_report_has_a_section(small, tmp_path):
     told = page.read_text()
     section = told[told.index('<section id="objectives">') :].split("</section>")[0]
     assert section.count("<svg") == 2
-    assert "100 % of their excess is queue" in section.replace("\N{NO-BREAK SPACE}", " ")
+    assert "100 % of the excess is queue" in section.replace("\N{NO-BREAK SPACE}", " ")
     assert 'id="objectives"' not in _report_without(small, tmp_path)
     words = run("--db", small, "report", "-f", "md", "--slo", "ttft<=2s").stdout
     assert "## Objectives" in words

@@ -129,7 +129,7 @@ def _sentence(rows: list[Row]) -> str:
     if first["met_mean_ns"] is None:
         return f"{answers}, and none met it: {share} of their time is {part}"
     sizes = f"{duration(first['missed_mean_ns'])} on average, {duration(first['met_mean_ns'])}"
-    return f"{answers}: {share} of their excess is {part} ({sizes} where it was met)"
+    return f"{answers}: {share} of the excess is {part} ({sizes} where it was met)"
 
 
 def _parts(rows: list[Row]) -> Grid:
