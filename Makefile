@@ -17,8 +17,10 @@ demo: $(VENV)/.ready ## Ingest, findings, HTML report (LOGS=/path for your own l
 	$(DEMO) findings
 	$(DEMO) report -o reports/incident.html --force
 	@echo; echo "Open reports/incident.html, or ask on:  $(DEMO) findings"
-test: $(VENV)/.ready ## All tests (ARGS="-k name -x" is passed on)
+test: $(VENV)/.ready ## The fast tests (ARGS="-k name -x" is passed on)
 	$(BIN)/python -m pytest $(ARGS)
+test-deep: $(VENV)/.ready ## The rest: every cut, variant, seed and kill
+	$(BIN)/python -m pytest -m deep $(ARGS)
 check: $(VENV)/.check-ready ## Format, lint and types, changing nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -53,4 +55,4 @@ $(VENV)/.check-ready: $(VENV)/.ready requirements-check.lock
 	$(PIP) --require-hashes -r requirements-check.lock
 	@touch $@
 
-.PHONY: help setup demo test check fix golden schemas lock bench accuracy accuracy-quick dist
+.PHONY: help setup demo test test-deep check fix golden schemas lock bench accuracy accuracy-quick dist

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deep import deep
 
 HERE = Path(__file__).parents[1] / "benchmarks" / "accuracy"
 sys.path.insert(0, str(HERE))
@@ -178,6 +179,7 @@ def test_refusals_are_counted_apart_and_small_causes_neither_way():
     assert "Worlds without a fault: 2, false alarms in 1 (50.0%): network.slow 1." in page
 
 
+@deep
 def test_a_run_that_was_cut_goes_on_and_gives_the_same_page(tmp_path):
     def page(*more):
         command = [

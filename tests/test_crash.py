@@ -1,6 +1,6 @@
 """Killed, out of disk, locked out: the case is as before or after a file, and a new run ends it.
 
-``ANALYZE_SEEDS=20 pytest tests/test_crash.py`` tries twenty times as many moments.
+``ANALYZE_SEEDS=20 pytest -m deep tests/test_crash.py`` tries twenty times as many moments.
 """
 
 import gzip
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from deep import deep, thorough
 
 from analyzer.contract.tables import TABLES
 
@@ -149,22 +150,24 @@ def again(drive, deeds, whole):
         assert content(deed["db"]) == told, deed
 
 
-def test_killed_at_any_statement_the_next_run_ends_in_the_same_content(drive, whole):
+@thorough
+def test_killed_at_any_statement_the_next_run_ends_in_the_same_content(drive, whole, thorough):
     _, _, steps = whole
     dice = random.Random(7)
     within = [number for number, inside in enumerate(steps, 1) if inside]
     without = [number for number, inside in enumerate(steps, 1) if not inside]
-    chosen = dice.sample(within, min(len(within), 5 * SEEDS))
-    chosen += dice.sample(without, min(len(without), 2 * SEEDS))
+    chosen = dice.sample(within, min(len(within), 5 * SEEDS if thorough else 2))
+    chosen += dice.sample(without, min(len(without), 2 * SEEDS if thorough else 1))
     deeds = [{"how": "step", "step": step} for step in chosen]
     results = drive(deeds)
     assert all(died == SIGKILL for _, died, _ in results)
     proven = [told for told, _, _ in results]
     assert proven == [steps[step - 1] for step in chosen]
-    assert proven.count(True) >= 5
+    assert proven.count(True) >= (5 if thorough else 2)
     again(drive, deeds, whole)
 
 
+@deep
 def test_killed_at_any_time_the_next_run_ends_in_the_same_content(drive, whole):
     # While a statement runs: half of them are commits, where the most is at stake.
     _, _, steps = whole
@@ -180,6 +183,7 @@ def test_killed_at_any_time_the_next_run_ends_in_the_same_content(drive, whole):
     again(drive, deeds, whole)
 
 
+@deep
 def test_killed_again_and_again_it_still_ends(drive, whole, tmp_path):
     _, _, steps = whole
     db = str(tmp_path / "case.duckdb")
@@ -191,9 +195,12 @@ def test_killed_again_and_again_it_still_ends(drive, whole, tmp_path):
     again(drive, deeds[:1], whole)
 
 
-def test_a_full_disk_is_told_and_loses_nothing(drive, whole):
+@thorough
+def test_a_full_disk_is_told_and_loses_nothing(drive, whole, thorough):
     dice = random.Random(17)
-    sizes = [2_000, 15_000, 60_000, *(dice.randrange(12_288, 700_000) for _ in range(2 * SEEDS))]
+    sizes = [2_000, 60_000]
+    if thorough:
+        sizes += [15_000, *(dice.randrange(12_288, 700_000) for _ in range(2 * SEEDS))]
     deeds = [{"how": "full", "bytes": size} for size in sizes]
     results = drive(deeds)
     told = 0

@@ -7,6 +7,7 @@ import tracemalloc
 from decimal import Decimal
 
 import pytest
+from deep import deep
 from helpers import case_of, engine_of
 from test_readers import FILES, OPTIONS, READERS, SAMPLES, read, rows_of, totals
 from test_simulate_logs_agree import WORLD, cost
@@ -379,7 +380,9 @@ def test_a_first_line_beyond_the_head_is_one_of_many(tmp_path):
     assert totals(read(READERS["litellm_spend_logs"], path))[:2] == (2, 2)
 
 
-@pytest.mark.parametrize("ending", ["json", "jsonl", "csv"])
+@pytest.mark.parametrize(
+    "ending", ["json", pytest.param("jsonl", marks=deep), pytest.param("csv", marks=deep)]
+)
 def test_memory_and_time_stay_bounded(ending, tmp_path):
     count = 8_000
     if ending == "csv":

@@ -4,6 +4,7 @@ import json
 import tracemalloc
 
 import pytest
+from deep import deep
 from test_readers import OPTIONS, READERS, SAMPLES, read, rows_of, totals
 
 from analyzer.readers import _json_stream
@@ -103,6 +104,7 @@ def request(i):
     }
 
 
+@deep
 def test_memory_does_not_grow_with_the_document(tmp_path, monkeypatch):
     monkeypatch.setattr(_json_stream, "BLOCK_BYTES", 256 * 1024)
     monkeypatch.setattr("analyzer.readers._loadgen._BATCH_RECORDS", 200)

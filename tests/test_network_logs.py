@@ -259,7 +259,7 @@ def test_a_gateway_that_asks_a_dead_server_first_is_found_out_by_its_access_log(
     simulate(from_dict(world), tmp_path)
     db = str(tmp_path / "case.duckdb")
     analyzer.ingest(db, [str(tmp_path / "*.log*"), str(tmp_path / "*.jsonl")])
-    (found,) = [one for one in analyzer.findings(db).found if one.rule == "network.fixed-offset"]
+    found = analyzer.explain(db, "network.fixed-offset").outcome
     told = {one.label: one.value for one in found.evidence}
     named = told["Of them the gateway itself tells of a first call that failed"]
     assert named == found.requests

@@ -15,7 +15,7 @@ MS = NS // 1000
 
 
 def finding_of(db, rule):
-    (found,) = [one for one in analyzer.findings(db).found if one.rule == rule]
+    found = analyzer.explain(db, rule).outcome
     return found, {one.label: one.value for one in found.evidence}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import zstandard
+from deep import telling_cuts, thorough, unless
 
 from analyzer.contract.tables import TABLES
 from analyzer.readers._errors import error_class
@@ -26,16 +27,28 @@ FILES = sorted(
 )
 TODAY = 1_772_323_200_000_000_000  # 2026-03-01, so that logs without a year always mean the same
 OPTIONS = Options(today_ns=TODAY)
-# ANALYZE_SEEDS=20 pytest tests/test_readers.py cuts and damages each sample twenty times as often.
+# ANALYZE_SEEDS=20 pytest -m deep tests/test_readers.py cuts and damages each sample twenty times
+# as often.
 SEEDS = int(os.environ.get("ANALYZE_SEEDS", "1"))
 CUTS = 20 * SEEDS
 FLIPS = 60 * SEEDS
 # An open request's row may change when its file grows; what was told beside it is final.
-TOLD_ONCE = ("chunk", "prompt_block", "request_tag")
+TOLD_ONCE = ("chunk", "prompt_block", "prompt_part", "request_tag")
 
 every_reader = pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 every_file = pytest.mark.parametrize(
     "path", FILES, ids=[f"{path.parent.name}/{path.name}" for path in FILES]
+)
+FIRST = {path.parent.name: path for path in reversed(FILES)}
+# One file of each reader in the fast suite, the others in the deep one.
+first_file = pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path, id=f"{path.parent.name}/{path.name}", marks=unless(path in FIRST.values())
+        )
+        for path in FILES
+    ],
 )
 
 
@@ -112,11 +125,20 @@ def test_sample_gives_the_rows_it_was_made_from(name, golden):
     golden(f"readers/{name}.jsonl", rows)
 
 
-@every_file
-def test_any_prefix_is_read_up_to_the_cut(path, tmp_path):
+def cuts_of(data, *, every):
+    """Those that tell most; or every end of a record, and as many places beside them."""
+    if not every:
+        return telling_cuts(data)
+    ends = {at + 1 for at, byte in enumerate(data) if byte == ord("\n")}
+    return sorted(ends | set(range(0, len(data), max(1, len(data) // CUTS))))
+
+
+@thorough
+@first_file
+def test_any_prefix_is_read_up_to_the_cut(path, thorough, tmp_path):
     data = path.read_bytes()
     whole = rows_of(read(READERS[path.parent.name], path))
-    for cut in range(0, len(data), max(1, len(data) // CUTS)):
+    for cut in cuts_of(data, every=thorough):
         rows = rows_of(read_bytes(path, data[:cut], tmp_path))
         assert len(rows) <= len(whole)
 
@@ -136,10 +158,11 @@ def without_ids(rows):
     ]
 
 
-@every_file
-def test_damage_is_counted_and_never_raises(path, tmp_path):
+@thorough
+@first_file
+def test_damage_is_counted_and_never_raises(path, thorough, tmp_path):
     data, dice = path.read_bytes(), random.Random(path.name)
-    for _ in range(FLIPS):
+    for _ in range(FLIPS if thorough else 10):
         damaged = bytearray(data)
         for _ in range(dice.choice((1, 1, 3, 20))):
             damaged[dice.randrange(len(damaged))] ^= 1 << dice.randrange(8)
@@ -150,24 +173,27 @@ def test_damage_is_counted_and_never_raises(path, tmp_path):
         read_bytes(path, data[:place] + b"\0" * 40 + data[place:], tmp_path)
 
 
+NONSENSE = [
+    b"", b"\n", b"\n\n\n", b"{}", b"[]", b"null", b"{", b"[" * 100_000, b'{"a":' * 50_000,
+    b"\xff\xfe\x00", b"\xef\xbb\xbf", b"1" * 10_000, b'{"resourceSpans":{"a":1}}',
+    b'{"resourceSpans":[[1],{"scopeSpans":[{"spans":[{},1,{"name":"llm_request"}]},3]}]}\n{}\n',
+]  # fmt: skip
+
+
 @every_reader
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"", b"\n", b"\n\n\n", b"{}", b"[]", b"null", b"{", b"[" * 100_000, b'{"a":' * 50_000,
-        b"\xff\xfe\x00", b"\xef\xbb\xbf", b"1" * 10_000, b'{"resourceSpans":{"a":1}}',
-        b'{"resourceSpans":[[1],{"scopeSpans":[{"spans":[{},1,{"name":"llm_request"}]},3]}]}\n{}\n',
-    ],
-    ids=lambda data: repr(data[:12]),
-)  # fmt: skip
-def test_nonsense_never_raises(reader, data, tmp_path):
+def test_nonsense_never_raises(reader, tmp_path):
     file = tmp_path / "nonsense"
-    file.write_bytes(data)
-    reader.probe(InputFile(file, "nonsense").head)
-    read(reader, file)
+    for data in NONSENSE:
+        file.write_bytes(data)
+        try:
+            reader.probe(InputFile(file, "nonsense").head)
+            read(reader, file)
+        except BaseException as error:
+            error.add_note(f"nonsense: {data[:60]!r}")
+            raise
 
 
-@every_file
+@first_file
 @pytest.mark.parametrize("ending", ["gz", "zst"])
 def test_compressed_file_gives_the_same(path, ending, tmp_path):
     data = path.read_bytes()
@@ -181,17 +207,14 @@ def test_compressed_file_gives_the_same(path, ending, tmp_path):
     read(reader, file)
 
 
-@every_file
-def test_file_that_grew_is_read_on(path, tmp_path):
+@thorough
+@first_file
+def test_file_that_grew_is_read_on(path, thorough, tmp_path):
     data, reader = path.read_bytes(), READERS[path.parent.name]
     whole = read(reader, path)
     if not any(batch.resume for batch in whole):
         pytest.skip("this reader reads a file that has grown from its start")
-    step = max(1, len(data) // CUTS)
-    cuts = {i + 1 for i, byte in enumerate(data) if byte == ord("\n")} | set(
-        range(1, len(data), step)
-    )
-    for cut in sorted(cuts):
+    for cut in cuts_of(data, every=thorough):
         grow(reader, path, data, cut, whole, tmp_path)
 
 

@@ -1,7 +1,7 @@
 """Every sample of every reader, spoiled in every way files are: problems, never an error or a wait.
 
 What ``test_readers.py`` tries already (cuts, bit flips, NULs, line ends) is not tried again here.
-``ANALYZE_SEEDS=20 pytest tests/test_robust.py`` spoils each sample twenty times as often.
+``ANALYZE_SEEDS=20 pytest -m deep tests/test_robust.py`` spoils each sample twenty times as often.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from deep import deep, one_in, unless
 from helpers import engine_of
 from test_hostile_records import hold_to_bounds
 from test_readers import FILES, READERS, SAMPLES, read_bytes, rows_of, totals, without_ids
@@ -71,6 +72,16 @@ TEXTS = [path for path in FILES if is_text(path)]
 seeds = pytest.mark.parametrize("seed", range(SEEDS))
 every_text = pytest.mark.parametrize(
     "path", TEXTS, ids=[f"{path.parent.name}/{path.name}" for path in TEXTS]
+)
+FIRST = {path.parent.name: path for path in reversed(TEXTS)}
+first_text = pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path, id=f"{path.parent.name}/{path.name}", marks=unless(path in FIRST.values())
+        )
+        for path in TEXTS
+    ],
 )
 
 
@@ -171,13 +182,19 @@ SPOILERS = {
 }
 
 
-@seeds
-@every_text
+SPOILED = [pytest.param(path, "once", id=f"{name}-once") for name, path in FIRST.items()] + [
+    pytest.param(path, seed, id=f"{path.parent.name}/{path.name}-{seed}", marks=deep)
+    for path in TEXTS
+    for seed in range(SEEDS)
+]
+
+
+@pytest.mark.parametrize(("path", "seed"), SPOILED)
 def test_spoiled_content_costs_itself(path, seed, tmp_path):
     data = path.read_bytes()
     for name, spoil in SPOILERS.items():
         dice = random.Random(f"{path.name} {name} {seed}")
-        for _ in range(3):
+        for _ in range(1 if seed == "once" else 3):
             spoiled = spoil(data, dice)
             try:
                 hold(path, spoiled, tmp_path)
@@ -189,7 +206,7 @@ def test_spoiled_content_costs_itself(path, seed, tmp_path):
                 raise
 
 
-@every_text
+@first_text
 def test_a_byte_order_mark_changes_nothing(path, tmp_path):
     plain = rows_of(read_bytes(path, path.read_bytes(), tmp_path))
     _, marked = hold(path, BOM + path.read_bytes(), tmp_path)
@@ -205,10 +222,9 @@ def test_the_name_of_a_file_does_not_matter(path, tmp_path):
         assert pick(InputFile(file, name).head).reader.name == path.parent.name
 
 
-FIRST = {path.parent.name: path for path in reversed(TEXTS)}
-
-
-@pytest.mark.parametrize("name", sorted(FIRST))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=unless(one_in(6, name))) for name in sorted(FIRST)]
+)
 def test_a_line_of_ten_megabytes_costs_itself(name, tmp_path):
     path = FIRST[name]
     data = path.read_bytes()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cases import a5_buffered, a8_multi_token
+from deep import deep
 from helpers import case_of, engine_of
 
 from analyzer.contract.types import Filters
@@ -19,7 +20,10 @@ SAMPLES = Path(__file__).parents[1] / "sample_traces"
 READ = sorted(name for name, one in all_analyses().items() if _slices.CHUNKS in one.needs)
 
 
-@pytest.fixture(scope="module", params=["incident", "buffered", "several tokens a chunk"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("incident", marks=deep), "buffered", "several tokens a chunk"],
+)
 def case(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("case")
     if request.param == "incident":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import cache
 
 import pytest
 from helpers import case_of, check_verdict, engine_of
@@ -17,7 +18,9 @@ _QUIET = [
     "metric.ttft-misread", "decode.output-growth",
     "trust.contradictory-durations", "decode.below-bound", "decode.offloaded",
     "trust.faster-than-physics", "load.idle-unload", "load.cold-start", "metric.client-hold",
-    "errors.truncated-output", "trust.duplicate-usage",
+    "errors.truncated-output", "trust.duplicate-usage", "cache.prefix-changed", "cache.expired",
+    "cache.model-switch", "cache.evicted", "cache.below-minimum", "cache.unused-writes",
+    "prefill.cache-miss", "context.growth", "context.base-inflation", "context.compaction-loop",
 ]  # fmt: skip
 
 
@@ -39,7 +42,20 @@ RIGHT = {
     "A3/main": _right("load.idle-unload", "queue", 5, 8.4, "s"),
     "A3/twin": _silent(),
     # The one-turn prompts are long; the three that lost their cache are not.
-    "A2/main": _right("prefill.long-prompt", "prefill", 40, 0.5865, "s"),
+    "A2/main": {
+        "also": [
+            _right("prefill.cache-miss", "prefill", 3, 1.212, "s")
+            | {"told": [3.636e9, 1.425e9, 0.213e9, 9_696, 11_000]},
+            _right("prefill.long-prompt", "prefill", 40, 0.5865, "s"),
+        ],
+        **_right("cache.evicted", "prefill", 3, 3 * 9_696, "tokens"),
+        "told": [9_696, 200_000, 100e9, 1.212e9, 3.636e9],
+        "must_not": [
+            rule
+            for rule in _QUIET
+            if rule not in ("cache.evicted", "prefill.cache-miss", "prefill.long-prompt")
+        ],
+    },
     "A2/twin": _right("prefill.long-prompt", "prefill", 43, 0.63, "s"),
     "A4/main": _right("metric.ttft-misread", "none", 24, 8.4, "s"),
     "A4/twin": _silent(),
@@ -51,6 +67,15 @@ RIGHT = {
     "A7/twin": _silent(),
     "A8/main": _right("metric.multi-token-chunks", "none", 20, 4.0, "tokens"),
     "A8/twin": _silent(),
+    "A9/main": _right("cache.prefix-changed", "prefill", 29, 986_000, "tokens")
+    | {"cost_usd": "4.5356", "told": [7_552, 49_000, 29]},
+    "A9/twin": _silent(),
+    "A10/main": _right("cache.expired", "prefill", 5, 500_000, "tokens")
+    | {"cost_usd": "2.30", "told": [620e9, 34, 3.095, 1.152, 1.943]},
+    "A10/twin": _silent(),
+    "A11/main": _right("context.base-inflation", "prefill", 57, 9_416, "tokens")
+    | {"cost_usd": "1.0734", "told": [5_992, 15_408, 12, 31, 22_800, 60_400, 0.0188]},
+    "A11/twin": _silent(),
     "A13/main": _right("trust.duplicate-usage", "none", 70, 3.083, "times"),
     "A13/twin": _silent(),
     "A15/main": _right("decode.below-bound", "decode", 5, 4.83 / 14.9, "ratio"),
@@ -60,19 +85,26 @@ RIGHT = {
 }
 
 
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    """Case of a scenario, read once; a profiler trace has no reader yet: a copy does without."""
+
+    @cache
+    def read(name):
+        made = tmp_path_factory.mktemp("scenario")
+        folder = SHARED / "scenarios" / name
+        if list(folder.glob("*.trace.json")):
+            ignore = shutil.ignore_patterns("*.trace.json")
+            folder = shutil.copytree(folder, made / "logs", ignore=ignore)
+        return case_of(folder, made / "case.duckdb")
+
+    return read
+
+
 @needs_shared
 @pytest.mark.parametrize("name", RIGHT)
-def test_verdict(name, tmp_path):
-    check_verdict(_case(name, tmp_path), RIGHT[name])
-
-
-def _case(name, tmp_path):
-    """Case of a scenario; a profiler trace has no reader yet, so a copy does without."""
-    folder = SHARED / "scenarios" / name
-    if list(folder.glob("*.trace.json")):
-        ignore = shutil.ignore_patterns("*.trace.json")
-        folder = shutil.copytree(folder, tmp_path / "logs", ignore=ignore)
-    return case_of(folder, tmp_path / "case.duckdb")
+def test_verdict(name, case):
+    check_verdict(case(name), RIGHT[name])
 
 
 def _median(engine, column):
@@ -90,16 +122,16 @@ def _median(engine, column):
         ("A16/twin", 20.9, 0.85),
     ],
 )
-def test_bounds_of_scenarios(name, expected_ms, reached, tmp_path):
-    with engine_of(_case(name, tmp_path)) as engine:
+def test_bounds_of_scenarios(name, expected_ms, reached, case):
+    with engine_of(case(name)) as engine:
         assert _median(engine, "expected_ns") / 1e6 == pytest.approx(expected_ms, rel=0.01)
         assert _median(engine, "reached_ratio") == pytest.approx(reached, abs=0.015)
 
 
 @needs_shared
-def test_what_lies_in_main_memory_makes_most_of_the_floor(tmp_path):
-    found = {one.rule: one for one in analyzer.findings(_case("A16/main", tmp_path)).found}
-    told = {one.label: one.value for one in found["decode.offloaded"].evidence}
+def test_what_lies_in_main_memory_makes_most_of_the_floor(case):
+    found = analyzer.explain(case("A16/main"), "decode.offloaded").outcome
+    told = {one.label: one.value for one in found.evidence}
     assert told["Bound if all weights were on the GPU"] / 1e6 == pytest.approx(21.4, abs=0.05)
     assert told["Share of the weights that these are"] == pytest.approx(0.085, abs=0.0005)
     assert told["Share of the bound that they make"] == pytest.approx(0.59, abs=0.005)
@@ -110,9 +142,9 @@ def test_what_lies_in_main_memory_makes_most_of_the_floor(tmp_path):
 
 
 @needs_shared
-def test_a_long_prompt_is_named_with_its_steps(tmp_path):
-    found = {one.rule: one for one in analyzer.findings(_case("A6/main", tmp_path)).found}
-    told = {one.label: one.value for one in found["decode.prefill-interference"].evidence}
+def test_a_long_prompt_is_named_with_its_steps(case):
+    found = analyzer.explain(case("A6/main"), "decode.prefill-interference").outcome
+    told = {one.label: one.value for one in found.evidence}
     assert told["Request with the largest prompt then"] == "r-08"
     assert told["Its prompt tokens that were not cached"] == 60_000
     assert told["Prompt tokens a step then, at most"] == pytest.approx(3_000, rel=0.05)
@@ -122,8 +154,8 @@ def test_a_long_prompt_is_named_with_its_steps(tmp_path):
 
 
 @needs_shared
-def test_what_was_put_out_is_computed_again(tmp_path):
-    db = _case("A7/main", tmp_path)
+def test_what_was_put_out_is_computed_again(case):
+    db = case("A7/main")
     with engine_of(db) as engine:
         again = engine.rows(
             "SELECT r.id, l.again_tokens AS tokens, l.excess_ns FROM stream_lost AS l "
@@ -132,3 +164,15 @@ def test_what_was_put_out_is_computed_again(tmp_path):
         )
     assert [(row["id"], row["tokens"]) for row in again] == [("r-10", 1_229), ("r-11", 1_117)]
     assert [row["excess_ns"] / 1e9 for row in again] == pytest.approx([2.09, 4.39], rel=0.01)
+
+
+@needs_shared
+def test_a_larger_first_prompt_is_named_with_its_moment_and_cause(case):
+    found = analyzer.explain(case("A11/main"), "context.base-inflation").outcome
+    told = {one.label: one.value for one in found.evidence}
+    assert told["Start of the first larger prompt"] == 1_785_837_600 * 10**9  # 2026-08-04 10:00Z
+    assert told["What grew, by the characters that are told"] == "tool definitions"
+    assert told["Median first prompt before"] == pytest.approx(6_000, rel=0.01)
+    assert told["Median first prompt since"] == pytest.approx(15_400, rel=0.01)
+    times = "Mean first prompt since, as a multiple of the one before"
+    assert told[times] == pytest.approx(2.57, abs=0.005)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import examples_of_results as ex
 import pytest
+from deep import deep
 
 import analyzer
 from analyzer.contract.types import (
@@ -159,7 +160,10 @@ def test_equal_names_stay_equal_and_differ_between_cases():
     assert share.safe(report_of(SECRETS)) == one
 
 
-@pytest.mark.parametrize("name", ["queue", "12", "request", "ns", "prefill"])
+@pytest.mark.parametrize(
+    "name",
+    ["queue", "12", *(pytest.param(one, marks=deep) for one in ("request", "ns", "prefill"))],
+)
 def test_names_that_are_words_of_the_tool_break_no_sentence(name):
     after = share.safe(report_of(dict.fromkeys(SECRETS, name)))
     assert after.slowest[0]["id"] != name

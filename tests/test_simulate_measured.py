@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import pytest
+from deep import deep
 from shared import SHARED
 
 from analyzer.simulate.outcome import Base
@@ -116,6 +117,12 @@ def errors(case, runs, part):
     return found
 
 
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    """The efficiency of the whole Llama run."""
+    return fitted(PRO_LLAMA, slice(None), tmp_path_factory.mktemp("llama"))
+
+
 def fitted(case, part, tmp_path):
     """The efficiency (two digits) of least squares on these requests."""
 
@@ -134,6 +141,7 @@ def wrong(found):
     }
 
 
+@deep
 def test_the_second_half_of_a_run_from_an_efficiency_of_the_first(tmp_path):
     """RTX 4090: memory is full for three minutes, requests wait up to two and are put out."""
     first, second = slice(0, 150), slice(150, None)
@@ -144,33 +152,30 @@ def test_the_second_half_of_a_run_from_an_efficiency_of_the_first(tmp_path):
     assert sum(one.preemptions for one in runs[0]) > 20
 
 
-def test_one_efficiency_explains_a_whole_run(tmp_path):
+def test_one_efficiency_explains_a_whole_run(llama, tmp_path):
     """RTX PRO 6000, Llama: one number for queue, prefill and decode."""
     everything = slice(None)
-    efficiency = fitted(PRO_LLAMA, everything, tmp_path)
-    assert 0.6 <= efficiency <= 0.68
-    assert not wrong(errors(PRO_LLAMA, simulated(PRO_LLAMA, efficiency, tmp_path), everything))
+    assert 0.6 <= llama <= 0.68
+    assert not wrong(errors(PRO_LLAMA, simulated(PRO_LLAMA, llama, tmp_path), everything))
 
 
-def test_that_efficiency_carries_to_shared_experts_on_two_devices(tmp_path):
+def test_that_efficiency_carries_to_shared_experts_on_two_devices(llama, tmp_path):
     """RTX PRO 6000, Qwen over two ranks: nothing of this run is fitted.
 
     The efficiency is that of the other run; the link is what the authors state for the machine in
     the cluster description beside the run. Experts are exchanged over PCIe twice a layer, and ranks
     wait for each other: without that the next test is what comes out.
     """
-    efficiency = fitted(PRO_LLAMA, slice(None), tmp_path)
     case = (PRO_QWEN[0], {**PRO_QWEN[1], **PRO_LINK})
-    assert not wrong(errors(case, simulated(case, efficiency, tmp_path), slice(None)))
+    assert not wrong(errors(case, simulated(case, llama, tmp_path), slice(None)))
 
 
-def test_a_link_at_the_rate_of_its_data_sheet_is_not_that_machine(tmp_path):
+def test_a_link_at_the_rate_of_its_data_sheet_is_not_that_machine(llama, tmp_path):
     """PCIe 5 promises four times what its exchanges reach: then queue and prefill come too short.
 
     The link is the one quantity that model, part and the other run do not tell.
     """
-    efficiency = fitted(PRO_LLAMA, slice(None), tmp_path)
-    found = errors(PRO_QWEN, simulated(PRO_QWEN, efficiency, tmp_path), slice(None))
+    found = errors(PRO_QWEN, simulated(PRO_QWEN, llama, tmp_path), slice(None))
     assert {"queue p90", "prefill p90"} <= set(wrong(found))
     for name in ("decode p50", "decode p90"):
         was, now, _ = found[name]

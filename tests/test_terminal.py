@@ -183,7 +183,7 @@ def test_pages_of_compare_and_verify(case, tmp_path):
     assert "gateway.jsonl" in path.read_text(encoding="utf-8")
 
 
-def test_marks_and_share_safe(case, tmp_path):
+def test_marks_and_share_safe(case, retried, tmp_path):
     marks = ("--mark", "2026-09-17T14:12:00Z later", "--mark", "2026-09-17 the day")
     path = tmp_path / "report.html"
     done = run("--db", case, "report", "-o", str(path), *marks, "--share-safe")
@@ -192,7 +192,7 @@ def test_marks_and_share_safe(case, tmp_path):
     assert "o8-119" not in page
     assert "edge-eu" not in page
     assert "gateway.jsonl" not in page
-    told = api.report(case, marks=[analyzer.contract.types.Mark(2, "b"), _mark(1, "a")]).marks
+    told = api.report(retried, marks=[analyzer.contract.types.Mark(2, "b"), _mark(1, "a")]).marks
     assert [mark.text for mark in told] == ["a", "b"]
 
 
@@ -461,12 +461,12 @@ def test_a_clock_of_several_days_is_refused(tmp_path):
     assert "names no date" in none.stderr
 
 
-def test_marks_outside_the_data_are_warned_of(case, tmp_path):
-    args = ("--db", case, "report", "-o", str(tmp_path / "r.html"), "--mark")
+def test_marks_outside_the_data_are_warned_of(case):
+    args = ("--db", case, "report", "-f", "md", "--mark")
     done = run(*args, "2027-01-01 later")
     assert done.exit_code == 0
     assert "the mark 'later' at 2027-01-01 00:00:00Z lies outside the data" in done.stderr
-    assert "outside" not in run(*args, "2026-09-17T14:12:00Z in it", "--force").stderr
+    assert "outside" not in run(*args, "2026-09-17T14:12:00Z in it").stderr
 
 
 def test_a_picture_folder_that_is_a_file(case, tmp_path):
