@@ -10,12 +10,55 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-Time = str | float | int
+from analyzer.contract._native_prices import Prices, Time
+
 Ms = Annotated[float | None, Meta(description="milliseconds")]
 Count = Annotated[int, Meta(ge=0)]
 Usage = Annotated[
     dict[str, Any] | None,
     Meta(description="the vendor's own usage object (OpenAI, Anthropic, Gemini, Bedrock, ...)"),
+]
+
+
+class PromptPart(Struct, kw_only=True):
+    """One part of a prompt, without its text: what it is, its length, hashes of it."""
+
+    kind: Literal[
+        "tools",
+        "system",
+        "user",
+        "assistant",
+        "reasoning",
+        "tool_call",
+        "tool_result",
+        "image",
+        "schema",
+        "other",
+    ]
+    chars: Count | None = None
+    hash: Annotated[
+        str | None, Meta(description="of its content, without marks such as cache_control")
+    ] = None
+    plain_hash: Annotated[
+        str | None,
+        Meta(description="the same with times, ids and numbers each replaced by a fixed word"),
+    ] = None
+    volatile: Annotated[
+        str | None,
+        Meta(description="which of timestamp, id and number it has, with commas between"),
+    ] = None
+    first_volatile_chars: Annotated[
+        Count | None, Meta(description="characters before the first time or id in it")
+    ] = None
+    name_hash: Annotated[str | None, Meta(description="of a tool: hash of its name")] = None
+
+
+PromptParts = Annotated[
+    list[PromptPart] | None,
+    Meta(
+        description="the whole prompt in the order in which the provider sees it: tools one by "
+        "one, system, messages"
+    ),
 ]
 
 
@@ -42,6 +85,15 @@ class Send(Struct, tag_field="event", tag="send", kw_only=True):
     tools_count: int | None = None
     tools_chars: int | None = None
     system_chars: int | None = None
+    user_chars: int | None = None
+    assistant_chars: int | None = None
+    reasoning_chars: int | None = None
+    tool_result_chars: int | None = None
+    images: int | None = None
+    prompt_parts: PromptParts = None
+    is_compacted: bool | None = None
+    effort: str | None = None
+    speed: str | None = None
     response_format: str | None = None
     schema_hash: str | None = None
     payload_hash: str | None = None
@@ -160,6 +212,17 @@ class RequestRecord(Struct, kw_only=True):
     tools_count: int | None = None
     tools_chars: int | None = None
     system_chars: int | None = None
+    user_chars: int | None = None
+    assistant_chars: int | None = None
+    reasoning_chars: int | None = None
+    tool_result_chars: int | None = None
+    images: int | None = None
+    prompt_parts: PromptParts = None
+    cache_diagnosis: str | None = None
+    cache_missed_tokens: int | None = None
+    is_compacted: bool | None = None
+    effort: str | None = None
+    speed: str | None = None
     usage: Usage = None
     cost_usd: str | float | None = None
     tags: dict[str, str] | None = None
@@ -202,37 +265,6 @@ class Deployment(Struct, kw_only=True):
     input_embedding_bytes: int | None = None
     kv_capacity_tokens: int | None = None
     max_running: int | None = None
-
-
-class LongContext(Struct, kw_only=True):
-    """Prices of a whole request whose prompt is strictly above ``above_input_tokens``."""
-
-    above_input_tokens: int
-    input: str | float | None = None
-    cache_read: str | float | None = None
-    cache_write_short: str | float | None = None
-    cache_write_long: str | float | None = None
-    output: str | float | None = None
-
-
-class ModelPrice(Struct, kw_only=True):
-    """Unit prices of one model."""
-
-    input: str | float | None = None
-    cache_read: str | float | None = None
-    cache_write_short: str | float | None = None
-    cache_write_long: str | float | None = None
-    output: str | float | None = None
-    long_context: LongContext | None = None
-
-
-class Prices(Struct, kw_only=True):
-    """``prices.json`` or ``.toml``: unit prices that beat the price book."""
-
-    models: dict[str, ModelPrice]
-    unit: Literal["per_million_tokens"]
-    currency: str = "USD"
-    valid_from: Time | None = None
 
 
 Unit = Literal["s", "ms", "us", "ns", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "rfc3339"]

@@ -18,8 +18,9 @@ from analyzer.contract._fields import table as _table
 from analyzer.contract._fields import text as _text
 from analyzer.contract._fields import tokens as _tokens
 from analyzer.contract._fields import whole as _int
+from analyzer.contract.prompts import cache_columns, prompt_columns, prompt_part
 
-CONTRACT_VERSION = 3
+CONTRACT_VERSION = 4
 """Stored in each case; a case of another version is re-ingested, never guessed at."""
 
 USD = pa.decimal128(18, 9)
@@ -164,16 +165,13 @@ TABLES: dict[str, pa.Schema] = {
             _f("streamed", pa.bool_(), "answered as a stream"),
             _text("response_format", "json, schema, grammar, ..."),
             _tokens("max_output_tokens", "the request's limit on output"),
-            _int("tools_count", "tool definitions sent"),
-            _int("tools_chars", "characters of the tool definitions", "chars"),
-            _int("system_chars", "characters of the system prompt", "chars"),
-            _int("input_chars", "characters of the prompt, where its text was logged", "chars"),
+            *prompt_columns(),
             _int("output_chars", "characters of the answer, where its text was logged", "chars"),
             _text("schema_hash", "hash of the output schema"),
             _text("payload_hash", "hash of the request body"),
             _tokens("prefix_block_tokens", "tokens a prompt_block covers"),
             _int("prefix_block_chars", "characters a prompt_block covers, of a text", "chars"),
-            _text("cache_diagnosis", "the provider's own reason for a cache miss"),
+            *cache_columns(),
             # outcome
             _int("status", "HTTP status"),
             _text("error", "error class"),
@@ -203,6 +201,7 @@ TABLES: dict[str, pa.Schema] = {
             _text("prefix_hash", "hash of the prefix that ends with this block"),
         ],
     ),
+    "prompt_part": prompt_part(_PROVENANCE),
     "request_tag": _table(
         "A free label of a request.",
         [*_PROVENANCE, _text("name", "label"), _text("value", "its value")],
@@ -350,17 +349,30 @@ TABLES: dict[str, pa.Schema] = {
         ],
     ),
     "price": _table(
-        "One unit price. Never zero by default: an unlisted model is unpriced.",
+        "A unit price, or a factor on others. Never zero by default: an unlisted model is unpriced.",
         [
             *_PROVENANCE,
-            _f("model", pa.string(), "model", required=True),
-            _f(
-                "token_kind", pa.string(), "input, cache_read, cache_write_*, output", required=True
+            _text("model", "model; NULL = every one (of the provider)"),
+            _text(
+                "token_kind",
+                "input, cache_read, cache_write_short, cache_write_long, output, reasoning, "
+                "input_audio, output_audio, input_image, output_image; web_search is per thousand "
+                "searches; NULL = a factor on all",
             ),
             _tokens("above_input_tokens", "applies strictly above this prompt size; NULL = always"),
-            _f("usd_per_million_tokens", USD, "unit price", "usd/Mtokens", required=True),
+            _f("usd_per_million_tokens", USD, "unit price; NULL = a factor", "usd/Mtokens"),
             _text("currency", "ISO 4217"),
             _ns("valid_from_ns", "first moment it holds; NULL = always"),
+            _text("provider", "vendor it is paid to; NULL = whichever"),
+            _text("service_tier", "batch, flex, priority or fast; NULL = the price without a tier"),
+            _f(
+                "factor",
+                USD,
+                "instead of a price: the price without the tier times this; without a tier: list "
+                "prices times this (a discount)",
+                "1",
+            ),
+            _text("catalog", "catalog it was copied from; NULL = the user's own prices"),
         ],
     ),
 }

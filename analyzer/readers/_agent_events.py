@@ -13,6 +13,7 @@ from typing import Any
 from analyzer.readers._errors import error_class
 from analyzer.readers._jsonl import Bad, Sink, usd
 from analyzer.readers._otlp import Event
+from analyzer.readers._parts import word_of
 from analyzer.readers._rows import text_or_none
 from analyzer.readers._spans._genai_names import SESSION, count, first_of
 from analyzer.readers._times import ms_to_ns, time_to_ns
@@ -80,6 +81,8 @@ def take_event(event: Event, record: int, sink: Sink) -> str:
         status=status,
         error=error,
         reported_cost_usd=_cost(told),
+        speed=word_of(told.get("speed")),
+        effort=word_of(told.get("effort")),
     )
     for tag, spellings in _TAGS.items():
         if (text := first_of(told, spellings)) and len(text) <= _LONGEST_TAG:

@@ -6,7 +6,7 @@ passed over without becoming an object.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -85,7 +85,7 @@ class Usage(msgspec.Struct, gc=False):
         return {name: value for name, value in told.items() if value is not None}
 
     def buckets(self) -> dict[str, Any]:
-        """Columns of ``request``, as :func:`token_buckets` tells them; always all of them."""
+        """``USAGE_COLUMNS``, all of them and in this order, as :func:`token_buckets` tells them."""
         if self._summed():
             return _UNTOLD | token_buckets(self.object())
         split, written = self.cache_creation or _NO_SPLIT, self.cache_creation_input_tokens
@@ -132,20 +132,45 @@ class Usage(msgspec.Struct, gc=False):
 
 _BESIDE = ("compaction", "advisor_message")
 _NO_SPLIT = Split()
-_UNTOLD = dict.fromkeys((*BUCKETS, "usage_convention", "usage_contradiction"))
+USAGE_COLUMNS = (*BUCKETS, "usage_convention", "usage_contradiction")
+_UNTOLD = dict.fromkeys(USAGE_COLUMNS)
 
 
 _NOTHING = msgspec.Raw()
 
 
+class Inner(msgspec.Struct, gc=False):
+    """One of several things that a tool gave; only its length is looked at."""
+
+    type: str | None = None
+    text: str | None = None
+
+
+class Block(msgspec.Struct, gc=False):
+    """A part of a message; only its length is looked at."""
+
+    type: str | None = None
+    text: str | None = None
+    thinking: str | None = None
+    content: list[Inner] | str | None = None
+    name: str | None = None
+    input: msgspec.Raw = _NOTHING
+
+
 class Message(msgspec.Struct, gc=False):
-    """An answer, as the vendor's API gave it."""
+    """An answer, as the vendor's API gave it, or what it answers."""
 
     id: str | None = None
     model: str | None = None
     stop_reason: str | msgspec.UnsetType | None = msgspec.UNSET
     usage: Usage | None = None
     diagnostics: msgspec.Raw = _NOTHING
+
+
+class Spoken(Message, gc=False):
+    """The same with what was said."""
+
+    content: list[Block] | str | None = None
 
 
 class Line(msgspec.Struct, gc=False):
@@ -172,8 +197,15 @@ class Line(msgspec.Struct, gc=False):
     tools: msgspec.Raw = _NOTHING
 
 
-_decode = msgspec.json.Decoder(Line).decode
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+class Told(Line, gc=False):
+    """A line whose message is told with its content."""
+
+    message: Spoken | None = None
+
+
+_decode = msgspec.json.Decoder(Told).decode
+_decode_without_content = msgspec.json.Decoder(Line).decode
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - as the times it is taken from, which are UTC
 
 
 def line_of(text: bytes) -> Line:
@@ -181,7 +213,44 @@ def line_of(text: bytes) -> Line:
     try:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _loosely(object_of(text.removeprefix(BOM)))
+        pass
+    value = object_of(text.removeprefix(BOM))
+    try:
+        line = _decode_without_content(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        line = _loosely(value)
+    if (message := line.message) is not None:
+        told = {name: getattr(message, name) for name in Message.__struct_fields__}
+        line.message = Spoken(**told, content=_content(value["message"].get("content")))
+    return line
+
+
+def _content(content: Any) -> list[Block] | str | None:  # noqa: ANN401 - foreign JSON
+    """Content some of which is of other types: as far as its lengths are told."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return None
+    return [_block(one) for one in content if isinstance(one, dict)]
+
+
+def _block(one: dict[str, Any]) -> Block:
+    told = {
+        name: value
+        for name in ("type", "text", "thinking", "name")
+        if isinstance(value := one.get(name), str)
+    }
+    content, given = one.get("content"), one.get("input")
+    inner: list[Inner] | str | None = content if isinstance(content, str) else None
+    if isinstance(content, list):
+        inner = [_inner(part) for part in content if isinstance(part, dict)]
+    raw = _NOTHING if given is None else msgspec.Raw(msgspec.json.encode(given))
+    return Block(**told, content=inner, input=raw)
+
+
+def _inner(part: dict[str, Any]) -> Inner:
+    kind, text = part.get("type"), part.get("text")
+    return Inner(kind if isinstance(kind, str) else None, text if isinstance(text, str) else None)
 
 
 def _loosely(value: dict[str, Any]) -> Line:
@@ -231,8 +300,8 @@ def moment(text: str | None) -> int | None:
     if text is None or len(text) != 24 or text[23] != "Z" or text[10] != "T" or text[4] != "-":
         return None
     try:
-        since = datetime.fromisoformat(text) - _EPOCH
+        since = datetime.fromisoformat(text[:23]) - _EPOCH
     except ValueError:
         return None
     ns = (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1_000
-    return ns if ns in TIMES else None
+    return ns if TIMES.start <= ns < TIMES.stop else None

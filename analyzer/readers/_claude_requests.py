@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from analyzer.readers._claude_lines import Line, Usage, moment, opened
+from analyzer.readers._claude_lines import USAGE_COLUMNS, Line, Usage, moment, opened
+from analyzer.readers._claude_talk import TALK_COLUMNS, Talk
 from analyzer.readers._jsonl import Bad, Sink, usd
 from analyzer.readers._rows import clean, columns_table, first, int_or_none
 from analyzer.readers._vendor_facts import (
@@ -51,6 +52,8 @@ class Open:
     end_ns: int | None
     first_output: int | None
     output: int
+    made_of: tuple[int, ...] | None
+    """What its prompt is made of."""
     lines: int = 1
     tags: dict[str, str] = field(default_factory=dict)
 
@@ -80,13 +83,18 @@ class Requests:
     _streamed: dict[str | None, Any] = field(default_factory=dict)
     _compacted: dict[str | None, dict[str, str]] = field(default_factory=dict)
     _tools: int | None = None
+    _talk: Talk = field(default_factory=Talk)
 
     def other(self, line: Line) -> None:
         """A line that is no answer, but may be what an answer is to."""
+        root = None
         if line.uuid is not None:
             self._asked.keep(line.uuid, line.timestamp)
             if line.isSidechain and line.agentId is None:
-                self._root(line)
+                root = self._root(line)
+        if line.message is not None and line.type == "user":
+            side = line.isSidechain if line.parent_tool_use_id is None else True
+            self._talk.heard(self._chain(line, root, side=side)[0], line.message)
 
     def _root(self, line: Line) -> str | None:
         """First line of the side chain: it has no other name in older transcripts."""
@@ -108,7 +116,9 @@ class Requests:
                 and count > 0
             ):
                 tags[f"compacted_{tag}_tokens"] = str(count)
-        self._compacted[line.sessionId or line.session_id] = tags
+        session = line.sessionId or line.session_id
+        self._compacted[session] = tags
+        self._talk.forget(session)
 
     def begin(self, line: Line) -> None:
         """First line of a headless run."""
@@ -161,6 +171,8 @@ class Requests:
                     line, root, side=side
                 )
             self._more(known, line, usage, now)
+            if line.message is not None:
+                self._talk.said(known.session, line.message)
             return ""
         if key is not None and key in self._done:
             return _COPY
@@ -218,6 +230,7 @@ class Requests:
         one = Open(
             record, line, usage, session, parent, side, turn, now if asked is None else asked,
             asked is not None, now, usage.output_tokens, usage.output_tokens or 0,
+            self._talk.so_far(session),
         )  # fmt: skip
         if self._compacted and not side:
             one.tags |= self._compacted.pop(session, {})
@@ -226,6 +239,8 @@ class Requests:
             one.tags["dedupe"] = "unknown"
             key = ("record", record)
         self.open[key] = one
+        if line.message is not None:
+            self._talk.said(session, line.message)
 
     def failed(self, line: Line, record: int, sink: Sink) -> None:
         """An attempt that failed and is tried again."""
@@ -256,14 +271,53 @@ class Requests:
             self._done.keep(key, None, _REMEMBERED)
             rows.append(self._row(one, sink))
         if rows:
-            # Each row has the same columns, in the same order.
-            values = zip(*(row.values() for row in rows), strict=True)
-            columns = dict(zip(rows[0], values, strict=True))
-            told = {name: some for name, some in columns.items() if any(map(_is_told, some))}
+            columns = zip(_COLUMNS, zip(*rows, strict=True), strict=True)
+            told = {name: some for name, some in columns if any(map(_is_told, some))}
             sink.tables.setdefault("request", []).append(columns_table("request", told))
 
-    def _row(self, one: Open, sink: Sink) -> dict[str, Any]:
+    def _row(self, one: Open, sink: Sink) -> tuple[Any, ...]:
+        """Values of ``_COLUMNS``."""
         line, usage, message = one.line, one.usage, one.line.message
+        special, diagnosed = usage.special(), message is not None and message.diagnostics
+        told = self._beside(one, sink) if special or diagnosed or one.tags else {}
+        reason = message.stop_reason if message else msgspec.UNSET
+        span = None
+        if one.asked and one.start_ns is not None and one.end_ns is not None:
+            span = one.end_ns - one.start_ns
+            span = span if span <= _LONGEST_NS else None
+        return (
+            one.record,
+            "client",
+            _text(line.requestId),
+            _text(message.id if message else None),
+            _text(one.session),
+            one.turn,
+            _text(one.parent_session),
+            one.sidechain,
+            _text(message.model if message else None),
+            one.start_ns,
+            None if one.start_ns is None else "wall",
+            None if span is None else "stamps",
+            span,
+            None if reason is msgspec.UNSET else reason is not None,
+            one.lines,
+            one.output,
+            one.first_output,
+            None if one.sidechain else self._tools,
+            told.get("cache_diagnosis"),
+            told.get("cache_missed_tokens"),
+            True if "compaction" in one.tags else None,
+            _text(usage.speed),
+            *(one.made_of or _UNTOLD),
+            _finish(reason) if isinstance(reason, str) else None,
+            _text(usage.service_tier),
+            None if line.costUSD is None else _money(line.costUSD),
+            *usage.buckets().values(),
+        )
+
+    def _beside(self, one: Open, sink: Sink) -> dict[str, Any]:
+        """Adds the tags of a request, and gives what the vendor said of its cache."""
+        usage, message = one.usage, one.line.message
         facts = Facts(tags=one.tags)
         if usage.special():
             learn_usage(facts, usage.object())
@@ -271,38 +325,17 @@ class Requests:
             learn_answer(facts, {"diagnostics": opened(message.diagnostics)})
         for name, value in sorted(facts.tags.items()):
             sink.add("request_tag", one.record, name=name, value=value)
-        reason = message.stop_reason if message else msgspec.UNSET
-        span = None
-        if one.asked and one.start_ns is not None and one.end_ns is not None:
-            span = one.end_ns - one.start_ns
-            span = span if span <= _LONGEST_NS else None
-        return {
-            "record": one.record,
-            "vantage": "client",
-            "request_id": _text(line.requestId),
-            "response_id": _text(message.id if message else None),
-            "session_id": _text(one.session),
-            "turn": one.turn,
-            "parent_session_id": _text(one.parent_session),
-            "is_sidechain": one.sidechain,
-            "model": _text(message.model if message else None),
-            "start_ns": one.start_ns,
-            "clock": None if one.start_ns is None else "wall",
-            "timing": None if span is None else "stamps",
-            "e2e_ns": span,
-            **usage.buckets(),
-            "usage_final": None if reason is msgspec.UNSET else reason is not None,
-            "usage_records": one.lines,
-            "usage_records_output_tokens": one.output,
-            "usage_first_output_tokens": one.first_output,
-            "tools_count": None if one.sidechain else self._tools,
-            "cache_diagnosis": facts.columns.get("cache_diagnosis"),
-            "finish_reason": _finish(reason) if isinstance(reason, str) else None,
-            "service_tier": _text(usage.service_tier),
-            "reported_cost_usd": _money(line.costUSD),
-        }
+        return facts.columns
 
 
+_COLUMNS = (
+    "record", "vantage", "request_id", "response_id", "session_id", "turn", "parent_session_id",
+    "is_sidechain", "model", "start_ns", "clock", "timing", "e2e_ns", "usage_final",
+    "usage_records", "usage_records_output_tokens", "usage_first_output_tokens", "tools_count",
+    "cache_diagnosis", "cache_missed_tokens", "is_compacted", "speed", *TALK_COLUMNS,
+    "finish_reason", "service_tier", "reported_cost_usd", *USAGE_COLUMNS,
+)  # fmt: skip
+_UNTOLD = (None,) * len(TALK_COLUMNS)
 _is_told = partial(is_not, None)
 _finish = lru_cache(64)(finish_word)
 _COPY = "copy of an answer that was read before"

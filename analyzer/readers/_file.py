@@ -18,6 +18,7 @@ import zstandard
 
 HEAD_BYTES = 64 * 1024
 BLOCK_BYTES = 8 * 1024 * 1024
+_BEGIN_BYTES = 1024
 _HASH_BYTES = 256 * 1024
 """Small enough to stay in the processor's cache between reading and hashing."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -74,6 +75,8 @@ class Lines:
     @cached_property
     def count(self) -> int:
         """How many lines there are."""
+        if "lines" in vars(self):
+            return len(self.lines)
         return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
 
     @cached_property
@@ -225,9 +228,16 @@ class InputFile:
         columns = self._parquet_columns() if data.startswith(_PARQUET_MAGIC) else ()
         return Head(self.name, data[:HEAD_BYTES], len(data) <= HEAD_BYTES, columns)
 
+    @cached_property
+    def begin(self) -> bytes:
+        """The first 1 KiB, which stays when the head is let go."""
+        return self.head.data[:_BEGIN_BYTES]
+
     def forget(self) -> None:
         """Let the head go: many thousand files may wait to be read."""
-        vars(self).pop("head", None)
+        if "head" in vars(self):
+            vars(self)["begin"] = self.head.data[:_BEGIN_BYTES]
+            del vars(self)["head"]
 
     def _parquet_columns(self) -> tuple[str, ...]:
         """With the fields inside them, as ``usage.input``; none where the file is damaged."""
@@ -300,13 +310,13 @@ class InputFile:
                 rest += block
                 continue
             end = end or len(block)
-            lines = Lines(
-                b"".join((rest, memoryview(block)[:end])), record, offset, unterminated=False
-            )
+            # Without a rest, and with nothing behind the last newline, nothing is copied.
+            data = b"".join((rest, memoryview(block)[:end])) if rest else block[:end]
+            lines = Lines(data, record, offset, unterminated=False)
             rest = block[end:]
-            record += lines.count
-            offset += len(lines.data)
             yield lines
+            record += lines.count
+            offset += len(data)
         if rest:
             yield Lines(rest, record, offset, unterminated=True)
 

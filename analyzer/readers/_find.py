@@ -72,7 +72,7 @@ def pick(head: Head) -> Pick:
     return Pick(None, reader, best.why)
 
 
-_IN_A_ROW = 50
+_IN_A_ROW = 12
 """So many files of one kind make a folder of that kind."""
 
 

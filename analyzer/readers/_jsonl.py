@@ -101,15 +101,23 @@ class Bad(ValueError):
 
 def objects(head: Head, limit: int = 50) -> list[dict[str, Any]]:
     """The first JSON objects of a file, for a probe; lines that are none are passed over."""
-    found = []
-    for line in head.lines[:limit]:
-        try:
-            value = _decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            found.append(value)
-    return found
+    return list(each_object(head, limit))
+
+
+def each_object(head: Head, limit: int = 50) -> Iterator[dict[str, Any]]:
+    """As :func:`objects`, one by one, for a probe that often needs no more than the first.
+
+    Dozens of readers look at a file: a line is made an object once for all of them.
+    """
+    known: list[Any] = vars(head).setdefault("objects", [])
+    for index, line in enumerate(head.lines[:limit]):
+        if index == len(known):
+            try:
+                known.append(_decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                known.append(None)
+        if isinstance(value := known[index], dict):
+            yield value
 
 
 def keys_claim(head: Head, needed: set[str], *, absent: frozenset[str] = frozenset()) -> Claim:

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from analyzer.readers._exports import count, mapping, nested, number
 from analyzer.readers._jsonl import Bad, Sink, usd
 from analyzer.readers._loadgen import asked
+from analyzer.readers._part_bodies import prompt_in, settings_in
+from analyzer.readers._parts import Prompt
 from analyzer.readers._rows import text_or_none
 from analyzer.readers._times import ms_to_ns
 from analyzer.readers._usage import BUCKETS, token_buckets
@@ -107,11 +109,20 @@ def answer(row: dict[str, Any]) -> dict[str, Any]:
     return {"finish_reason": finish_word(reason or response.get("stop_reason"))}
 
 
-def body(payload: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Limit and tools of the request, where bodies are logged."""
-    told = asked(nested(payload))
+def body(payload: Any, messages: Any = None) -> tuple[dict[str, Any], Prompt | None]:  # noqa: ANN401
+    """Limit, tools and prompt of the request, where bodies are logged.
+
+    Payloads tell the messages apart from the other parameters of the call.
+    """
+    payload = nested(payload)
+    told = asked(payload)
     limit = count(told.get("max_output_tokens"))
-    return {"max_output_tokens": limit or None, "tools_count": told.get("tools_count")}
+    columns = {"max_output_tokens": limit or None, "tools_count": told.get("tools_count")}
+    whole = payload if isinstance(payload, dict) else {}
+    prompt = prompt_in(whole | {"messages": nested(messages)} if messages else whole)
+    if prompt is not None and not whole:
+        prompt = prompt._replace(tools_told=False)
+    return columns | settings_in(whole), prompt
 
 
 def add_tags(sink: Sink, record: int, row: dict[str, Any], metadata: dict[str, Any]) -> None:

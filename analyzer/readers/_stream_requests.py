@@ -10,9 +10,10 @@ import polars as pl
 from analyzer.contract.types import Problem
 from analyzer.readers._hints import no_time
 from analyzer.readers._open_request import OpenRequest, memory_of
-from analyzer.readers._rows import believed, clean, int_or_none, text_or_none
+from analyzer.readers._rows import believed, int_or_none, text_or_none
 from analyzer.readers._stream_lines import MANY
 from analyzer.readers._times import seconds_to_ns, time_to_ns
+from analyzer.readers._told_lists import Lists
 from analyzer.readers._usage import token_buckets
 
 Key = NewType("Key", str)
@@ -20,9 +21,15 @@ Key = NewType("Key", str)
 
 _SEND_TEXT = (
     "operation_id", "model", "provider", "endpoint", "route", "session_id", "parent_session_id",
-    "response_format", "schema_hash", "payload_hash",
+    "response_format", "schema_hash", "payload_hash", "effort", "speed",
 )  # fmt: skip
-_SEND_INT = ("turn", "tools_count", "tools_chars", "system_chars", "prefix_block_tokens")
+_SEND_INT = (
+    "turn", "tools_count", "tools_chars", "system_chars", "user_chars", "assistant_chars",
+    "reasoning_chars", "tool_result_chars", "images", "prefix_block_tokens",
+)  # fmt: skip
+_SEND_TRUTH = (
+    ("streamed", "stream"), ("is_sidechain", "is_sidechain"), ("is_compacted", "is_compacted"),
+)  # fmt: skip
 _SEPARATOR = "\x1f"
 _PAST = 1_000
 _ROWS = 20_000
@@ -49,8 +56,7 @@ class OpenRequests:
         self._past: dict[Key, None] = {}
         self._problems: list[Problem] = []
         self._closed: list[dict[str, Any]] = []
-        self._blocks: list[dict[str, Any]] = []
-        self._tags: list[dict[str, Any]] = []
+        self._lists = Lists()
         self._saw_done = False
 
     # -- over the end of the file ---------------------------------------------------------------
@@ -247,10 +253,10 @@ class OpenRequests:
         one.facts |= facts
 
     def _send_facts(self, one: OpenRequest, record: int, value: dict[str, Any]) -> dict[str, Any]:
-        self._take_lists(one, value)
+        self._lists.take(one.record, value)
         facts: dict[str, Any] = {n: text_or_none(value[n]) for n in _SEND_TEXT if n in value}
         facts |= {n: int_or_none(value[n]) for n in _SEND_INT if n in value}
-        for ours, theirs in (("streamed", "stream"), ("is_sidechain", "is_sidechain")):
+        for ours, theirs in _SEND_TRUTH:
             if isinstance(value.get(theirs), bool):
                 facts[ours] = value[theirs]
         facts["max_output_tokens"] = int_or_none(value.get("max_tokens"))
@@ -262,20 +268,6 @@ class OpenRequests:
         if scheduled is not None and scheduled <= one.start_ns:
             facts["hold_ns"] = one.start_ns - scheduled
         return facts
-
-    def _take_lists(self, one: OpenRequest, value: dict[str, Any]) -> None:
-        hashes = value.get("prefix_hashes")
-        if isinstance(hashes, list):
-            self._blocks += [
-                {"record": one.record, "block_index": i, "prefix_hash": clean(str(block))}
-                for i, block in enumerate(hashes)
-            ]
-        tags = value.get("tags")
-        if isinstance(tags, dict):
-            self._tags += [
-                {"record": one.record, "name": clean(n), "value": text_or_none(v)}
-                for n, v in tags.items()
-            ]
 
     def _get(self, key: Key, ts_ns: int, record: int) -> OpenRequest:
         one = self._open.get(key)
@@ -321,15 +313,9 @@ class OpenRequests:
         found, self._problems = self._problems, []
         return found
 
-    def blocks(self) -> list[dict[str, Any]]:
-        """Prompt-block rows told in this block."""
-        rows, self._blocks = self._blocks, []
-        return rows
-
-    def tags(self) -> list[dict[str, Any]]:
-        """Tag rows told in this block."""
-        rows, self._tags = self._tags, []
-        return rows
+    def lists(self) -> dict[str, list[dict[str, Any]]]:
+        """Rows of prompt blocks, prompt parts and tags told in this block."""
+        return self._lists.fetch()
 
 
 def _base(event: str, request_id: str) -> str:

@@ -9,8 +9,10 @@ from typing import Any
 
 from analyzer.readers._errors import error_class
 from analyzer.readers._jsonl import Bad, usd
+from analyzer.readers._part_bodies import settings_in
 from analyzer.readers._rows import int_or_none, text_or_none
 from analyzer.readers._times import ms_to_ns, seconds_to_ns, time_to_ns
+from analyzer.readers._vendor_media import media_tags
 
 _FINISH = {
     "end_turn": "stop", "stop_sequence": "stop", "complete": "stop", "completed": "stop",
@@ -93,11 +95,13 @@ def learn_usage(facts: Facts, usage: Any) -> None:  # noqa: ANN401
         text = str(value).lower() if isinstance(value, bool) else _name(value)
         if text is not None and text != "not_available":
             facts.tags[name] = text
+    facts.learn("speed", facts.tags.get("speed"))
     tools = usage.get("server_tool_use")
     for name in _COUNTED_TAGS:
         count = int_or_none(tools.get(name)) if isinstance(tools, dict) else None
         if count:
             facts.tags[name] = str(count)
+    facts.tags |= media_tags(usage)
     _learn_passes(facts, usage.get("iterations"))
 
 
@@ -161,6 +165,8 @@ def learn_settings(facts: Facts, answer: dict[str, Any]) -> None:
         facts.learn("tools_count", len(tools))
     if isinstance(system := answer.get("instructions"), str):
         facts.learn("system_chars", len(system))
+    for name, value in settings_in(answer).items():
+        facts.learn(name, value)
     text = answer.get("text")
     wanted = text.get("format") if isinstance(text, dict) else None
     if isinstance(wanted, dict):
@@ -182,7 +188,7 @@ def _learn_diagnosis(facts: Facts, answer: dict[str, Any]) -> None:
 
 def _learn_missed(facts: Facts, tokens: Any) -> None:  # noqa: ANN401
     if (count := int_or_none(tokens)) is not None:
-        facts.tags["cache_missed_tokens"] = str(count)
+        facts.columns["cache_missed_tokens"] = count
 
 
 def _provider(answer: dict[str, Any], response_id: str | None) -> str | None:

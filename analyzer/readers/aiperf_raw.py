@@ -11,6 +11,8 @@ from analyzer.readers._answer import Answer
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, read_jsonl
 from analyzer.readers._loadgen import add_engine, asked
+from analyzer.readers._part_bodies import prompt_in
+from analyzer.readers._parts import write_prompt
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import first, int_or_none
 
@@ -44,6 +46,7 @@ def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
     if ended:
         row["e2e_ns"] = None
     row |= ended
+    row |= write_prompt(sink, record, prompt_in(value.get("payload")))
     sink.add("request", record, **row)
     add_engine(sink, record, row, answer.metrics)
     answer.add_chunks(sink, record)
@@ -61,7 +64,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
 READER = Reader(
     title="AIPerf raw records (profile_export_raw.jsonl)",
     record_unit="line",
-    gives=("request", "chunk"),
+    gives=("request", "chunk", "prompt_part"),
     probe=probe,
     read=read,
     docs=DOCS,

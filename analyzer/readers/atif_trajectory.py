@@ -11,9 +11,11 @@ from analyzer.readers._file import Head, InputFile
 from analyzer.readers._json_stream import Item
 from analyzer.readers._jsonl import Bad, Sink, Skip, usd
 from analyzer.readers._loadgen import Requests, duration_ns, object_item
+from analyzer.readers._parts import as_json
 from analyzer.readers._prefix import stem_of, text_of
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import text_or_none
+from analyzer.readers._thread import Thread
 from analyzer.readers._usage import token_buckets
 
 _COPIED = "copied from the trajectory before: its calls stand there"
@@ -49,6 +51,7 @@ class _Trajectory:
         self.session = session
         self.agent: dict[str, Any] = {}
         self.turn = 0
+        self.said = Thread()
 
     def see(self, item: Item) -> None:
         if item.path == ("session_id",):
@@ -61,6 +64,8 @@ class _Trajectory:
         source = value.get("source")
         if not isinstance(source, str) or source not in _SOURCES:
             raise Bad("'source' is none of agent, user and system")
+        made_of = self.said.columns()
+        self._hear(source, value)
         if source != "agent":
             raise Skip(_OTHERS)
         if value.get("is_copied_context") is True:
@@ -72,7 +77,6 @@ class _Trajectory:
         row = _times(value, extra, record, sink)
         buckets = token_buckets(_usage(metrics))
         cost = usd(metrics.get("cost_usd"))
-        tools = self.agent.get("tool_definitions")
         named = (value.get("model_name"), self.agent.get("model_name"))
         self.turn += 1
         sink.add(
@@ -85,11 +89,36 @@ class _Trajectory:
             **row,
             **buckets,
             usage_final=True if buckets else None,
-            tools_count=len(tools) if isinstance(tools, list) else None,
+            **made_of,
+            **_tools(self.agent.get("tool_definitions")),
             output_chars=len(text_of(value.get("message"))) or None,
             finish_reason=text_or_none(extra.get("finish_reason")),
             reported_cost_usd=cost,
         )
+
+    def _hear(self, source: str, value: dict[str, Any]) -> None:
+        """What the step adds to the prompt of the next one; copied steps are part of it, too."""
+        self.said.content("reasoning", text_or_none(value.get("reasoning_content")))
+        self.said.content("assistant" if source == "agent" else source, value.get("message"))
+        for call in _list(value.get("tool_calls")):
+            if isinstance(call, dict):
+                named = {"name": call.get("function_name"), "arguments": call.get("arguments")}
+                self.said.message({"role": "assistant", "tool_calls": [named]})
+        for result in _list(_dict(value.get("observation")).get("results")):
+            self.said.content("tool_result", _dict(result).get("content"))
+
+
+def _list(value: Any) -> list[Any]:  # noqa: ANN401 - foreign JSON
+    return value if isinstance(value, list) else []
+
+
+def _tools(definitions: Any) -> dict[str, int]:  # noqa: ANN401
+    if not isinstance(definitions, list):
+        return {}
+    return {
+        "tools_count": len(definitions),
+        "tools_chars": sum(len(as_json(one)) for one in definitions),
+    }
 
 
 def _times(value: dict[str, Any], extra: dict[str, Any], record: int, sink: Sink) -> dict[str, Any]:

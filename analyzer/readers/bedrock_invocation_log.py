@@ -10,6 +10,8 @@ from analyzer.contract.types import Batch
 from analyzer.readers._exports import begin_of, count, mapping, nested, read_rows
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, Skip
+from analyzer.readers._part_bodies import prompt_in, settings_in
+from analyzer.readers._parts import write_prompt
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import text_or_none
 from analyzer.readers._times import ms_to_ns
@@ -57,6 +59,8 @@ def _take(row: dict[str, Any], record: int, sink: Sink) -> None:
         error=error if isinstance(error, str) and _CLASS.fullmatch(error) else None,
         status=None if error or not made else 200,
         **{name: facts.columns.get(name) for name in _LEARNT},
+        **settings_in(given.get("inputBodyJson")),
+        **write_prompt(sink, record, prompt_in(given.get("inputBodyJson"))),
     )  # fmt: skip
     for name, value in _tags(row, facts):
         sink.add("request_tag", record, name=name, value=value)
@@ -138,7 +142,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
 READER = Reader(
     title="Amazon Bedrock model invocation log (JSON Lines, JSON)",
     record_unit="call",
-    gives=("request", "request_tag"),
+    gives=("request", "prompt_part", "request_tag"),
     probe=probe,
     read=read,
     docs="https://docs.aws.amazon.com/bedrock/latest/userguide/model-invocation-logging.html",

@@ -10,7 +10,7 @@ from analyzer.contract.types import Batch, Problem
 from analyzer.readers._claude_lines import NOT_ANSWERS, Line, line_of
 from analyzer.readers._claude_requests import OPEN, Requests
 from analyzer.readers._file import Head, InputFile, Lines
-from analyzer.readers._jsonl import Bad, Sink, objects
+from analyzer.readers._jsonl import Bad, Sink, each_object, objects
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import excerpt
 
@@ -28,9 +28,9 @@ _OTHERS_OWN = frozenset({"payload", "usageMetadata", "systemPayload", "data", "p
 
 def probe(head: Head) -> Claim:
     """Lines of a session (``sessionId``, ``uuid``, ``type``), or answers with Anthropic's usage."""
-    some = objects(head)
-    if any(_ours(one) for one in some):
+    if any(map(_ours, each_object(head))):
         return Claim(1, "")
+    some = objects(head)
     if not some and _CUT_LINE.match(head.data) and all(n.search(head.data) for n in _CUT_NEEDED):
         return Claim(1, "")  # its first line alone is longer than what a probe sees
     if not some:
@@ -95,9 +95,10 @@ def _take(text: bytes, index: int, block: Lines, requests: Requests, sink: Sink)
         cut = block.unterminated and index == block.count - 1
         why = f"cut off: the file ends inside it ({bad})" if cut else str(bad)
         sink.problems.append(Problem(record, why))
-    for at in range(told, len(sink.problems)):
-        one = sink.problems[at]
-        sink.problems[at] = Problem(one.record, one.reason, excerpt(text), block.starts[index])
+    if len(sink.problems) > told:
+        where = excerpt(text), block.starts[index]
+        some = sink.problems[told:]
+        sink.problems[told:] = [Problem(one.record, one.reason, *where) for one in some]
 
 
 def _used(line: Line, record: int, requests: Requests, sink: Sink) -> str:

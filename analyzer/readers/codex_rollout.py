@@ -20,7 +20,9 @@ from analyzer.readers._codex_usage import (
 )
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, Skip, objects
+from analyzer.readers._parts import word_of
 from analyzer.readers._reader import Claim, Options, Reader
+from analyzer.readers._thread import AnsweredThread
 from analyzer.readers._times import DURATIONS, time_to_ns
 from analyzer.readers._transcript import (
     AGAIN,
@@ -96,6 +98,7 @@ class _Rollout:
         self._asked: object = None
         """When the last line was written that a request answers."""
         self._compacted: dict[str, str] = {}
+        self._said = AnsweredThread()
         self._waiting: tuple[int, dict[str, Any]] | None = None
         """The first request of the turn, whose TTFT is only told when the turn ends."""
         self._last: tuple[int, dict[str, Any]] | None = None
@@ -106,9 +109,11 @@ class _Rollout:
         if not isinstance(kind, str) or not isinstance(payload, dict):
             raise Bad("no 'type' with a 'payload': not a line that Codex writes")
         if kind == "compacted":
-            self._compacted = compaction_tags()
+            self._compact(payload)
             return
         if kind in _SILENT or kind == "response_item":
+            if kind == "response_item":
+                self._said.message(payload)
             if _asks(payload):
                 self._asked = value.get("timestamp")
             raise Skip(NO_USAGE)
@@ -116,8 +121,8 @@ class _Rollout:
             self._meta(payload, value, sink)
         elif kind == "turn_context":
             self._begin(text(payload, "turn_id"), None, sink)
-            if model := text(payload, "model"):
-                self._columns["model"] = model
+            told = {"model": text(payload, "model"), "effort": word_of(payload.get("effort"))}
+            self._columns |= {name: one for name, one in told.items() if one is not None}
         elif kind == "token_usage_record":
             self._record(value, payload, record, sink)
         elif kind == "event_msg":
@@ -136,6 +141,7 @@ class _Rollout:
                 self._columns.setdefault("parent_session_id", thread)
             return
         self._thread = thread
+        self._said.content("system", _instructions(payload))
         parent = text(payload, "parent_thread_id") or spawned or text(payload, "forked_from_id")
         source = payload.get("source")
         side = payload.get("thread_source") == "subagent" or source == "subagent"
@@ -148,6 +154,14 @@ class _Rollout:
         told = {"parent_session_id": parent, "provider": text(payload, "model_provider")}
         self._columns |= {name: one for name, one in told.items() if one is not None}
         self._columns |= {"is_sidechain": side}
+
+    def _compact(self, payload: dict[str, Any]) -> None:
+        """What stands for the history from here on is the new one, else the summary."""
+        self._compacted = compaction_tags()
+        self._said.forget()
+        history = payload.get("replacement_history")
+        for one in history if isinstance(history, list) else [text(payload, "message") or ""]:
+            self._said.message(one)
 
     def _event(
         self, value: dict[str, Any], payload: dict[str, Any], record: int, sink: Sink
@@ -268,7 +282,8 @@ class _Rollout:
         row |= {name: one for name, one in told.items() if one is not None}
         row["request_id"] = told.get("response_id") or row["request_id"]
         row |= contradiction(sink, record, wrong=is_contradicted(said))
-        row |= told_once(counts["output_tokens"])
+        row |= told_once(counts["output_tokens"]) | self._said.told()
+        row |= {"is_compacted": True} if self._compacted else {}
         row |= {"usage_final": True, "start_ns": now, "clock": None if now is None else "wall"}
         if "model" not in row:
             sink.assumed.add(_NO_MODEL)
@@ -325,6 +340,11 @@ class _Rollout:
             sink.add("request", record, **row)
         self._flush(sink)
         self._waiting, self._turn_ns = None, None
+
+
+def _instructions(payload: dict[str, Any]) -> str | None:
+    """What the session begins with as the system's words."""
+    return text(payload, "base_instructions", "text") or text(payload, "instructions")
 
 
 def _asks(payload: dict[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from analyzer.contract.types import Batch
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, Skip, objects
 from analyzer.readers._reader import Claim, Options, Reader
+from analyzer.readers._thread import Thread
 from analyzer.readers._transcript import (
     NO_USAGE,
     WRITTEN,
@@ -57,6 +58,7 @@ class _Session:
         self._last: tuple[int, dict[str, Any]] | None = None
         self._compacted: dict[str, str] = {}
         self._calls = 0
+        self._said = Thread()
 
     def take(self, value: dict[str, Any], record: int, sink: Sink) -> None:
         kind, data = value.get("type"), value.get("data")
@@ -75,9 +77,11 @@ class _Session:
             before = count(data, "preTruncationTokensInMessages")
             after = count(data, "postTruncationTokensInMessages")
             self._compacted = compaction_tags(before, after)
+            self._said.forget()
         elif kind in ("session.shutdown", "session.usage_checkpoint", "subagent.completed"):
             raise Skip(_SUMS)
         elif kind.partition(".")[0] in _FAMILIES:
+            self._hear(kind, data)
             raise Skip(NO_USAGE)
         else:
             raise Bad("a type of event this reader does not know; if it tells usage, report it")
@@ -85,7 +89,10 @@ class _Session:
     def _message(
         self, data: dict[str, Any], value: dict[str, Any], record: int, sink: Sink
     ) -> None:
-        made = count(data, "outputTokens")
+        made, made_of = count(data, "outputTokens"), self._said.columns()
+        self._said.content("reasoning", text(data, "reasoningText"))
+        self._said.message({"role": "assistant", "content": data.get("content"),
+                            "tool_calls": data.get("toolRequests")})  # fmt: skip
         if made is None:
             raise Skip(NO_USAGE)
         call = text(data, "apiCallId") or text(data, "requestId") or text(data, "messageId")
@@ -103,6 +110,8 @@ class _Session:
             "is_sidechain": text(data, "parentToolCallId") is not None,
             "output_visible_tokens": made,
             "usage_convention": "unknown",
+            "is_compacted": True if self._compacted else None,
+            **made_of,
         }
         row |= told_once(made)
         self.finish(sink)
@@ -110,6 +119,14 @@ class _Session:
         for name, tag in self._compacted.items():
             sink.add("request_tag", record, name=name, value=tag)
         self._compacted = {}
+
+    def _hear(self, kind: str, data: dict[str, Any]) -> None:
+        """What was said by others than the model."""
+        if kind in ("user.message", "system.message"):
+            told = text(data, "transformedContent") or data.get("content")
+            self._said.content(kind.partition(".")[0], told)
+        elif kind == "tool.execution_complete":
+            self._said.content("tool_result", text(data, "result", "content"))
 
     def _error(self, data: dict[str, Any], value: dict[str, Any], record: int, sink: Sink) -> None:
         status = count(data, "statusCode")

@@ -15,8 +15,10 @@ from analyzer.readers._errors import error_class
 from analyzer.readers._file import BOM, Head, InputFile
 from analyzer.readers._json_stream import Item, each_item, is_entry
 from analyzer.readers._jsonl import Bad, Sink, Skip, object_of, objects
+from analyzer.readers._part_blocks import content_pieces, message_pieces
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import excerpt
+from analyzer.readers._thread import Sums, Thread, sums_of
 from analyzer.readers._transcript import (
     NO_USAGE,
     WRITTEN,
@@ -85,9 +87,12 @@ class _Chat:
         self._session: dict[str, Any] = {}
         self._open: dict[str, tuple[int, dict[str, Any]]] = {}
         self._calls = 0
+        self._said = Thread()
+        self._forms: dict[str, Sums] = {}
 
     def take(self, value: dict[str, Any], record: int, sink: Sink) -> None:
         if "$rewindTo" in value:
+            self._rewind(value["$rewindTo"])
             raise Skip("rewind of the conversation: what it takes back was billed")
         if "$set" in value or value.keys() & _HEADER:
             self._patch(value, record, sink)
@@ -117,6 +122,9 @@ class _Chat:
         kind, tokens = value.get("type"), value.get("tokens")
         if not isinstance(kind, str):
             raise Bad("no 'type': neither a message nor a change of the session")
+        made_of = self._said.columns()
+        if kind in ("user", "gemini"):
+            self._hear(kind, value)
         if kind in _SILENT:
             raise Skip(NO_USAGE)
         if kind != "gemini":
@@ -124,7 +132,7 @@ class _Chat:
         if not isinstance(tokens, dict):
             raise Skip(NO_USAGE)
         own = text(value, "id")
-        at, row = self._open.pop(own or "", (record, {"turn": self._calls + 1}))
+        at, row = self._open.pop(own or "", (record, {"turn": self._calls + 1} | made_of))
         self._calls = max(self._calls, row["turn"])
         now = sink.time(record, "timestamp", value.get("timestamp"))
         if now is not None:
@@ -143,6 +151,27 @@ class _Chat:
         if len(self._open) > _OPEN_MESSAGES:
             first = next(iter(self._open))
             self._add(*self._open.pop(first), sink)
+
+    def _hear(self, kind: str, value: dict[str, Any]) -> None:
+        """What was said; a later form of a message stands for the one before."""
+        own, sums = text(value, "id"), _sums(kind, value)
+        before = self._forms.get(own, {}) if own else {}
+        self._said.add(sums)
+        self._said.take_back(before)
+        if own:
+            self._forms[own] = sums
+            if len(self._forms) > _OPEN_MESSAGES:
+                del self._forms[next(iter(self._forms))]
+
+    def _rewind(self, own: object) -> None:
+        """The message and all after it are no part of the conversation any more."""
+        if not isinstance(own, str) or own not in self._forms:
+            return
+        while self._forms:
+            name, sums = self._forms.popitem()
+            self._said.take_back(sums)
+            if name == own:
+                return
 
     def headless(
         self, models: dict[str, Any], session: str | None, record: int, sink: Sink
@@ -174,6 +203,19 @@ class _Chat:
         for record, row in self._open.values():
             self._add(record, row, sink)
         self._open = {}
+
+
+def _sums(kind: str, value: dict[str, Any]) -> Sums:
+    """Lengths of one message with its thoughts, its calls of tools and their results."""
+    thoughts, calls = value.get("thoughts"), value.get("toolCalls")
+    pieces = list(content_pieces("user" if kind == "user" else "assistant", value.get("content")))
+    for thought in thoughts if isinstance(thoughts, list) else ():
+        pieces += content_pieces("reasoning", text(thought, "description"))
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict):
+            pieces += message_pieces({"role": "assistant", "tool_calls": [call]})
+            pieces += content_pieces("tool_result", call.get("result"))
+    return sums_of(pieces)
 
 
 def _usage(tokens: dict[str, Any]) -> dict[str, Any]:

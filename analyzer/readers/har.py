@@ -17,6 +17,8 @@ from analyzer.readers._errors import error_class
 from analyzer.readers._file import BOM, Head, InputFile
 from analyzer.readers._json_stream import Item, each_item, is_entry
 from analyzer.readers._jsonl import Bad, Sink, Skip, object_of
+from analyzer.readers._part_bodies import prompt_in, settings_in
+from analyzer.readers._parts import write_prompt
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import COUNTS, excerpt, int_or_none, text_or_none
 from analyzer.readers._sse_lines import Framing, Stamp
@@ -84,8 +86,9 @@ def _take(entry: dict[str, Any], record: int, sink: Sink) -> None:
     kind = str(content.get("mimeType") or "").partition(";")[0].strip().lower()
     if request.get("method") in ("GET", "HEAD", "OPTIONS") and kind not in _EVENTS:
         raise Skip(NO_CALL)
-    columns = _network(entry, kind, sink) | _request(request)
-    if (start := sink.needed_time("startedDateTime", entry.get("startedDateTime"))) is not None:
+    start = sink.needed_time("startedDateTime", entry.get("startedDateTime"))
+    columns = _network(entry, kind, sink) | _request(request, record, sink)
+    if start is not None:
         columns |= {"start_ns": start + columns.get("hold_ns", 0), "clock": "wall"}
     messages = _messages(entry)
     stream = Stream(record, sent=Stamp(columns["start_ns"], "wall") if messages else None)
@@ -145,7 +148,7 @@ def _phase(timings: dict[str, Any], name: str) -> int | None:
     return ms_to_ns(value)
 
 
-def _request(request: dict[str, Any]) -> dict[str, Any]:
+def _request(request: dict[str, Any], record: int, sink: Sink) -> dict[str, Any]:
     """What was asked for; of the body only its settings, of the address only its path."""
     columns: dict[str, Any] = {"endpoint": _path(request.get("url"))}
     sent = [int_or_none(request.get(name)) for name in ("headersSize", "bodySize")]
@@ -163,6 +166,7 @@ def _request(request: dict[str, Any]) -> dict[str, Any]:
     limit = next((body[n] for n in ("max_completion_tokens", "max_tokens") if n in body), None)
     if limit in COUNTS:
         columns["max_output_tokens"] = limit
+    columns |= settings_in(body) | write_prompt(sink, record, prompt_in(body))
     return {name: value for name, value in columns.items() if value is not None}
 
 
@@ -242,7 +246,7 @@ def _object(value: object) -> dict[str, Any]:
 READER = Reader(
     title="HTTP archive (HAR) of calls at the client",
     record_unit="entry",
-    gives=("request", "chunk", "request_tag"),
+    gives=("request", "chunk", "prompt_part", "request_tag"),
     probe=probe,
     read=read,
     docs="http://www.softwareishard.com/blog/har-12-spec/",

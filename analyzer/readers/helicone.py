@@ -12,10 +12,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from analyzer.contract.types import Batch
-from analyzer.readers._exports import begin_of, count, mapping, number, read_rows, truth
+from analyzer.readers._exports import begin_of, count, mapping, nested, number, read_rows, truth
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._hints import no_time
 from analyzer.readers._jsonl import Bad, Sink, usd
+from analyzer.readers._part_bodies import prompt_in, settings_in
+from analyzer.readers._parts import write_prompt
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import first, text_or_none
 from analyzer.readers._times import ms_to_ns, time_to_ns
@@ -48,6 +50,8 @@ def _take(row: dict[str, Any], record: int, sink: Sink) -> None:
         raise Bad(f"'request_created_at' {no_time(row['request_created_at'])}")
     properties = mapping(first((row.get("properties"), row.get("request_properties"))))
     streamed, times = _times(row, start)
+    # The API leaves the body out and gives a signed address for it.
+    body = nested(row.get("request_body"))
     sink.add(
         "request", record, vantage="gateway",
         request_id=text_or_none(row.get("request_id")),
@@ -58,7 +62,8 @@ def _take(row: dict[str, Any], record: int, sink: Sink) -> None:
         ),
         provider=text_or_none(row.get("provider")),
         start_ns=start, clock="wall", **times, **_tokens(row), streamed=streamed,
-        **_outcome(row), reported_cost_usd=_cost(row, sink),
+        **_outcome(row), reported_cost_usd=_cost(row, sink), **settings_in(body),
+        **write_prompt(sink, record, prompt_in(body)),
     )  # fmt: skip
     for name, value in _tags(row):
         sink.add("request_tag", record, name=name, value=value)
@@ -148,7 +153,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
 READER = Reader(
     title="Helicone requests (JSON, JSON Lines, CSV)",
     record_unit="row",
-    gives=("request", "request_tag"),
+    gives=("request", "prompt_part", "request_tag"),
     probe=probe,
     read=read,
     docs="https://docs.helicone.ai/rest/request/post-v1requestquery-clickhouse",

@@ -13,6 +13,8 @@ from analyzer.readers._file import Head, InputFile
 from analyzer.readers._json_stream import Item
 from analyzer.readers._jsonl import Sink, Skip
 from analyzer.readers._loadgen import Requests, duration_ns, object_item
+from analyzer.readers._part_bodies import prompt_of, settings_in
+from analyzer.readers._parts import write_prompt
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import int_or_none, text_or_none
 from analyzer.readers._times import DURATIONS
@@ -104,9 +106,11 @@ class _Evaluation:
         self.turn += 1
         if self.status == "cancelled":
             sink.assumed.add("the evaluation was cancelled: samples may be missing")
+        prompt = prompt_of(value.get("input"), tools=value.get("tools"))
         sink.add(
             "request", record, vantage="client", clock="wall", session_id=self._session(),
-            turn=self.turn, **row, **_columns(value, output),
+            turn=self.turn,
+            **(_columns(value, output) | row | write_prompt(sink, record, prompt)),
         )  # fmt: skip
 
     def _session(self) -> str | None:
@@ -148,6 +152,7 @@ def _columns(value: dict[str, Any], output: dict[str, Any]) -> dict[str, Any]:
         "model": text_or_none(output.get("model")) or named,
         "provider": named.partition("/")[0] if named and "/" in named else None,
         "max_output_tokens": int_or_none(_dict(value.get("config")).get("max_tokens")),
+        **settings_in(value.get("config")),
         "tools_count": len(tools) if isinstance(tools, list) else None,
         "finish_reason": text_or_none(choice.get("stop_reason")),
         "service_tier": text_or_none(answered.get("service_tier")),
@@ -189,7 +194,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 
 READER = Reader(
     title="Inspect evaluation logs (.json, or samples of an .eval archive)",
     record_unit="event",
-    gives=("request",),
+    gives=("request", "prompt_part"),
     probe=probe,
     read=read,
     docs="https://inspect.aisi.org.uk/eval-logs.html",

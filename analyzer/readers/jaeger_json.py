@@ -181,7 +181,7 @@ def _take_cut(text: str, start: int, tally: _Tally) -> None:
 READER = Reader(
     title="Jaeger traces (JSON export)",
     record_unit="span",
-    gives=("request",),
+    gives=("request", "prompt_part"),
     probe=probe,
     read=read,
     docs="https://www.jaegertracing.io/docs/latest/apis/",

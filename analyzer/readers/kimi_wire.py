@@ -12,7 +12,9 @@ from typing import Any
 from analyzer.contract.types import Batch
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, Skip, objects
+from analyzer.readers._parts import word_of
 from analyzer.readers._reader import Claim, Options, Reader
+from analyzer.readers._thread import AnsweredThread
 from analyzer.readers._transcript import (
     AGAIN,
     NO_USAGE,
@@ -67,6 +69,7 @@ class _Wire:
         self._told: dict[str, Any] | None = None
         self._calls = 0
         self._compacted: dict[str, str] = {}
+        self._said = AnsweredThread()
 
     def take(self, value: dict[str, Any], record: int, sink: Sink) -> None:
         kind = value.get("type")
@@ -86,7 +89,10 @@ class _Wire:
         elif kind == "context.apply_compaction":
             before, after = count(value, "tokensBefore"), count(value, "tokensAfter")
             self._compacted = compaction_tags(before, after)
+            self._said.forget()
+            self._said.content("user", text(value, "summary"))
         elif kind.partition(".")[0] in _FAMILIES:
+            self._hear(kind, value, event)
             raise Skip(NO_USAGE)
         else:
             raise Bad("a type of line this reader does not know; if it tells usage, report it")
@@ -105,7 +111,31 @@ class _Wire:
             "model": text(value, "model"),
             "provider": text(value, "provider"),
             "max_output_tokens": count(value, "maxTokens"),
+            "effort": word_of(value.get("thinkingEffort")),
         }
+
+    def _hear(self, kind: str, value: dict[str, Any], event: object) -> None:
+        """What was said, by whomever."""
+        if kind == "context.append_message":
+            message = value.get("message")
+            calls = message.get("toolCalls") if isinstance(message, dict) else None
+            if isinstance(message, dict):
+                self._said.message(message | {"tool_calls": calls})
+        elif isinstance(event, dict):
+            said = text(event, "type")
+            if said == "content.part":
+                part = event.get("part")
+                if (thought := text(part, "think")) is not None:
+                    self._said.content("reasoning", thought)
+                else:
+                    self._said.content("assistant", part)
+            elif said == "tool.call":
+                call = {"type": "tool_call", "name": event.get("name"), "args": event.get("args")}
+                self._said.content("assistant", call)
+            elif said == "tool.result":
+                result = event.get("result")
+                told = result.get("output") if isinstance(result, dict) else result
+                self._said.content("tool_result", told)
 
     def _step(self, event: dict[str, Any], value: dict[str, Any], record: int, sink: Sink) -> None:
         usage = event.get("usage")
@@ -126,6 +156,7 @@ class _Wire:
             "streamed": None if stream is None else True,
             "timing": None if ttft is None else "stated",
         }
+        columns |= self._said.told() | ({"is_compacted": True} if self._compacted else {})
         self._add(usage, columns | self._asked, value, record, sink)
         for name, field in _TAGS.items():
             if (told := count(event, field)) is not None:

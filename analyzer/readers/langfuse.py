@@ -16,6 +16,8 @@ from analyzer.readers._exports import begin_of, count, each_row, mapping, number
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, Skip, usd
 from analyzer.readers._langfuse import CALLS, SESSIONS, Family, camel, tokens, unit_of
+from analyzer.readers._part_bodies import decoded, plain_prompt, prompt_in, prompt_of
+from analyzer.readers._parts import Prompt, write_prompt
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import text_or_none
 from analyzer.readers._times import ms_to_ns, seconds_to_ns, time_to_ns
@@ -76,7 +78,7 @@ class _Rows:
             "request", record, vantage="client", **_identity(row), **times, **buckets,
             usage_final=True if buckets else None,
             max_output_tokens=_limit(row), reported_cost_usd=_cost(row),
-            **_outcome(row),
+            **_outcome(row), **write_prompt(sink, record, _prompt(row)),
         )  # fmt: skip
         for name in ("name", "environment", "release", "usagePricingTierName"):
             told = text_or_none(row.get(name))
@@ -138,6 +140,15 @@ def _identity(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _prompt(row: dict[str, Any]) -> Prompt | None:
+    """The input as it was sent: messages, or an object that has them with the tools."""
+    given = decoded(row.get("input"))
+    if isinstance(given, str):
+        # A table may have its own line ends within its cells.
+        return plain_prompt(given.replace("\r\n", "\n")) if given else None
+    return prompt_in(given) if isinstance(given, dict) else prompt_of(given)
+
+
 def _outcome(row: dict[str, Any]) -> dict[str, Any]:
     if row.get("level") != "ERROR":
         # An observation is marked where its call failed; one that ended unmarked was answered.
@@ -179,7 +190,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
 READER = Reader(
     title="Langfuse observations (JSON, JSON Lines, CSV, a trace's download, the API)",
     record_unit="row",
-    gives=("request", "request_tag"),
+    gives=("request", "prompt_part", "request_tag"),
     probe=probe,
     read=read,
     docs="https://langfuse.com/docs/api-and-data-platform/features/observations-api",

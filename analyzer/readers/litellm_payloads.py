@@ -10,6 +10,7 @@ from analyzer.readers import _litellm as litellm
 from analyzer.readers._exports import begin_of, mapping, read_rows, truth
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink
+from analyzer.readers._parts import write_prompt
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import text_or_none
 
@@ -51,6 +52,7 @@ def _take(one: dict[str, Any], record: int, sink: Sink) -> None:
     name = text_or_none(one.get("id"))
     cached = str(one.get("cache_hit")).lower() == "true"
     error = mapping(one.get("error_information"))
+    sent, prompt = litellm.body(one.get("model_parameters"), one.get("messages"))
     columns = {
         "vantage": "gateway",
         "request_id": text_or_none(one.get("litellm_call_id")) or name,
@@ -63,12 +65,13 @@ def _take(one: dict[str, Any], record: int, sink: Sink) -> None:
         **told,
         **litellm.tokens(one, usage, failed=failed),
         **litellm.answer(one),
-        **litellm.body(one.get("model_parameters")),
+        **sent,
         **litellm.outcome(one.get("status"), error),
         "reported_cost_usd": litellm.money(one.get("response_cost"), failed=failed),
     }
     if streamed is not None:
         columns["streamed"] = streamed
+    columns |= write_prompt(sink, record, prompt)
     sink.add("request", record, **columns)
     litellm.add_tags(sink, record, one, hidden | metadata)
 
@@ -90,7 +93,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
 READER = Reader(
     title="LiteLLM logging payloads (StandardLoggingPayload; JSON, JSON Lines)",
     record_unit="payload",
-    gives=("request", "request_tag"),
+    gives=("request", "prompt_part", "request_tag"),
     probe=probe,
     read=read,
     docs=litellm.DOCS,

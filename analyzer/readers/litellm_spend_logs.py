@@ -14,6 +14,7 @@ from analyzer.readers._exports import begin_of, mapping, number, read_rows
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._hints import no_time
 from analyzer.readers._jsonl import Bad, Sink
+from analyzer.readers._parts import write_prompt
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import text_or_none
 from analyzer.readers._times import ms_to_ns, time_to_ns
@@ -60,6 +61,7 @@ def _take(row: dict[str, Any], record: int, sink: Sink) -> None:
     usage = mapping(metadata.get("usage_object")) or _added(row, metadata)
     name = text_or_none(row.get("request_id"))
     cached = str(row.get("cache_hit")).lower() == "true"
+    sent, prompt = litellm.body(row.get("proxy_server_request"), row.get("messages"))
     columns = {
         "vantage": "gateway",
         "request_id": text_or_none(row.get("litellm_call_id")) or name,
@@ -72,11 +74,12 @@ def _take(row: dict[str, Any], record: int, sink: Sink) -> None:
         **told,
         **litellm.tokens(row, usage, failed=failed),
         **litellm.answer(row),
-        **litellm.body(row.get("proxy_server_request")),
+        **sent,
         **litellm.outcome(row.get("status"), mapping(metadata.get("error_information"))),
         "service_tier": text_or_none(mapping(metadata.get("cost_breakdown")).get("service_tier")),
         "reported_cost_usd": litellm.money(row.get("spend"), failed=failed),
     }
+    columns |= write_prompt(sink, record, prompt)
     sink.add("request", record, **columns)
     litellm.add_tags(sink, record, row, metadata)
 
@@ -98,7 +101,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
 READER = Reader(
     title="LiteLLM spend logs (JSON, JSON Lines, CSV)",
     record_unit="row",
-    gives=("request", "request_tag"),
+    gives=("request", "prompt_part", "request_tag"),
     probe=probe,
     read=read,
     docs=litellm.DOCS,

@@ -9,6 +9,8 @@ from typing import Any
 from analyzer.contract.types import Batch
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, objects, read_jsonl
+from analyzer.readers._part_bodies import plain_prompt
+from analyzer.readers._parts import add_parts
 from analyzer.readers._prefix import TEXT_BLOCK_CHARS, add_blocks, digest_of, text_blocks
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import text_or_none
@@ -69,6 +71,8 @@ def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
         prefix_block_chars=TEXT_BLOCK_CHARS,
     )
     add_blocks(sink, record, text_blocks(asked))
+    if (prompt := plain_prompt(asked)) is not None:
+        add_parts(sink, record, prompt.parts)
 
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:
@@ -79,7 +83,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
 READER = Reader(
     title="LMCache agent traces (prompt and answer of each call, JSON Lines)",
     record_unit="line",
-    gives=("request", "prompt_block"),
+    gives=("request", "prompt_block", "prompt_part"),
     probe=probe,
     read=read,
     docs="https://github.com/LMCache/lmcache-agent-trace",

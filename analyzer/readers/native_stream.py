@@ -76,9 +76,7 @@ def _read_block(block: Lines, parsed: Parsed, requests: OpenRequests) -> tuple[B
     chunks, late = requests.take_block(parsed.events, parsed.objects)
     ticks = parsed.events.filter(pl.col("event") == "tick")
     ticks = ticks.select("record", "client", time_ns="ts_ns")
-    tables = tables_of(
-        request=requests.closed(), prompt_block=requests.blocks(), request_tag=requests.tags()
-    )
+    tables = tables_of(request=requests.closed(), **requests.lists())
     if chunks.height:
         tables["chunk"] = chunks.to_arrow()
     if ticks.height:
@@ -95,7 +93,7 @@ def _read_block(block: Lines, parsed: Parsed, requests: OpenRequests) -> tuple[B
 READER = Reader(
     title="Native stream events (JSON Lines)",
     record_unit="line",
-    gives=("request", "chunk", "prompt_block", "request_tag", "client_tick"),
+    gives=("request", "chunk", "prompt_block", "prompt_part", "request_tag", "client_tick"),
     probe=probe,
     read=read,
     docs="schemas/native/stream-event.schema.json",

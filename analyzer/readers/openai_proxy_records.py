@@ -9,6 +9,8 @@ from analyzer.contract.types import Batch
 from analyzer.readers._errors import error_class
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, keys_claim, read_jsonl
+from analyzer.readers._part_bodies import prompt_in, settings_in
+from analyzer.readers._parts import write_prompt
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import first, int_or_none, text_or_none
 from analyzer.readers._times import NO_TIME, ms_to_ns, time_to_ns
@@ -44,25 +46,11 @@ def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
         e2e_ns=ms_to_ns(value.get("latency_ms")),
         **token_buckets(value),
         streamed=streamed if isinstance(streamed, bool) else None,
-        system_chars=_system_chars(value.get("input")),
         status=int_or_none(value.get("status")),
         error=error_class(error) if error else None,
+        **settings_in(value.get("input")),
+        **write_prompt(sink, record, prompt_in(value.get("input"))),
     )
-
-
-def _system_chars(given: Any) -> int | None:  # noqa: ANN401 - foreign JSON
-    """Length of the system prompt; of the text itself nothing is kept."""
-    messages = given.get("messages") if isinstance(given, dict) else None
-    if not isinstance(messages, list):
-        return None
-    total = 0
-    for one in messages:
-        if isinstance(one, dict) and one.get("role") in ("system", "developer"):
-            text = one.get("content")
-            if not isinstance(text, str):
-                return None
-            total += len(text)
-    return total
 
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:
@@ -73,7 +61,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
 READER = Reader(
     title="OpenAI-compatible recording proxy (JSON Lines)",
     record_unit="line",
-    gives=("request",),
+    gives=("request", "prompt_part"),
     probe=probe,
     read=read,
     docs="https://github.com/anud18/qwen36-vllm-aiperf-benchmark",

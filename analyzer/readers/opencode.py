@@ -10,7 +10,7 @@ import re
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from analyzer.readers._jsonl import Bad, Sink, Skip, object_of
 from analyzer.readers._opencode_messages import UNTOLD_OUTPUT, assumes, is_contradicted, row_of
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import excerpt
+from analyzer.readers._thread import Thread
 from analyzer.readers._transcript import NO_USAGE, contradiction, text
 
 _MAGIC = b"SQLite format 3\x00"
@@ -49,8 +50,21 @@ _MOST_BYTES = 64 * 1024 * 1024
 _ROWS = 10_000
 _MESSAGES = (
     "SELECT m.id, m.session_id, CASE WHEN length(m.data) > ? THEN NULL ELSE m.data END, "
-    "s.parent_id, s.id FROM message AS m LEFT JOIN session AS s ON s.id = m.session_id "
-    "ORDER BY m.session_id, m.time_created, m.id"
+    "s.parent_id, s.id, {sums} FROM message AS m LEFT JOIN session AS s ON s.id = m.session_id "
+    "{parts} ORDER BY m.session_id, m.time_created, m.id"
+)
+# Only lengths leave the database: text, reasoning, calls of tools, their results, files.
+_SUMS = "p.said, p.thought, p.called, p.resulted, p.files"
+_PARTS = (
+    "LEFT JOIN (SELECT message_id, "
+    "sum(iif(kind = 'text', length(json_extract(data, '$.text')), 0)) AS said, "
+    "sum(iif(kind = 'reasoning', length(json_extract(data, '$.text')), 0)) AS thought, "
+    "sum(iif(kind = 'tool', coalesce(length(json_extract(data, '$.tool')), 0) "
+    "+ coalesce(length(json_extract(data, '$.state.input')), 0), 0)) AS called, "
+    "sum(iif(kind = 'tool', length(json_extract(data, '$.state.output')), 0)) AS resulted, "
+    "sum(kind = 'file') AS files "
+    "FROM (SELECT message_id, data, json_extract(data, '$.type') AS kind FROM part "
+    "WHERE json_valid(data)) GROUP BY message_id) AS p ON p.message_id = m.id"
 )
 
 
@@ -93,12 +107,16 @@ class _Messages:
     def __init__(self, *, whole: bool) -> None:
         self._whole = whole
         self._turns: Counter[str | None] = Counter()
+        self._thread = Thread()
+        self._of: str | None = None
+        self._compacted = False
 
     def take(
         self, own: str | None, session: str | None, starter: tuple[str | None, bool | None],
-        data: dict[str, Any], record: int, sink: Sink,
+        data: dict[str, Any], record: int, sink: Sink, lengths: Sequence[Any] = (),
     ) -> None:  # fmt: skip
         """``starter``: the session that started this one, and whether there is one."""
+        made_of, compacted = self._hear(session, data, lengths)
         if data.get("role") != "assistant":
             raise Skip(NO_USAGE)
         tokens = data.get("tokens")
@@ -111,8 +129,36 @@ class _Messages:
         if self._whole:
             row["turn"] = self._turns[session]
         row["parent_session_id"], row["is_sidechain"] = starter
+        row |= made_of | {"is_compacted": True if compacted else None}
         row |= contradiction(sink, record, wrong=is_contradicted(tokens))
         sink.add("request", record, **row)
+
+    def _hear(
+        self, session: str | None, data: dict[str, Any], lengths: Sequence[Any]
+    ) -> tuple[dict[str, int], bool]:
+        """The prompt of this message by the messages before, and whether those were summed up."""
+        if session != self._of:
+            self._thread, self._of, self._compacted = Thread(), session, False
+        told = self._thread.columns(), self._compacted
+        self._compacted = False
+        if not any(isinstance(one, int) for one in lengths):
+            return {}, told[1]
+        said, thought, called, resulted, files = (
+            one if isinstance(one, int) else 0 for one in lengths
+        )
+        if data.get("summary") is True and data.get("role") == "assistant":
+            # A summary of the history stands for it from here on.
+            self._thread.forget()
+            self._thread.add({"user_chars": said})
+            self._compacted = True
+        elif data.get("role") == "user":
+            self._thread.add({"user_chars": said, "images": files})
+        else:
+            self._thread.add(
+                {"assistant_chars": said + called, "reasoning_chars": thought,
+                 "tool_result_chars": resulted, "images": files}
+            )  # fmt: skip
+        return told
 
 
 @contextmanager
@@ -140,16 +186,21 @@ def _opened(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _check(database: sqlite3.Connection) -> None:
-    """Tables, and no views or virtual tables of these names."""
+def _check(database: sqlite3.Connection) -> bool:
+    """Tables, and no views or virtual tables of these names; whether one has the parts, too."""
     kinds = dict(
         database.execute(
             "SELECT name, type || substr(upper(sql), 1, 12) FROM sqlite_schema "
-            "WHERE name IN ('message', 'session')"
+            "WHERE name IN ('message', 'session', 'part')"
         ).fetchall()
     )
     if any(kinds.get(name) != b"tableCREATE TABLE" for name in (b"message", b"session")):
         raise sqlite3.DatabaseError("it has no tables 'message' and 'session'")
+    if kinds.get(b"part") != b"tableCREATE TABLE":
+        return False
+    return {b"message_id", b"data"} <= {
+        row[1] for row in database.execute("PRAGMA table_info(part)").fetchall()
+    }
 
 
 def _database(file: InputFile, options: Options) -> Iterator[Batch]:
@@ -159,8 +210,11 @@ def _database(file: InputFile, options: Options) -> Iterator[Batch]:
         sink.assumed.add(_LOGGED)
     try:
         with _on_disk(file) as path, closing(_opened(path)) as database:
-            _check(database)
-            for row in database.execute(_MESSAGES, (_MOST_BYTES,)):
+            parts = _check(database)
+            wanted = _MESSAGES.format(
+                sums=_SUMS if parts else "NULL", parts=_PARTS if parts else ""
+            )
+            for row in database.execute(wanted, (_MOST_BYTES,)):
                 records += 1
                 _row(row, messages, records, sink)
                 if records - begun == _ROWS:
@@ -180,10 +234,10 @@ def _named(error: Exception) -> str:
 
 
 def _row(row: tuple[Any, ...], messages: _Messages, record: int, sink: Sink) -> None:
-    own, session, data, parent, known = row
+    own, session, data, parent, known, *lengths = row
     try:
         starter = (_name(parent), parent is not None if known is not None else None)
-        messages.take(_name(own), _name(session), starter, _object(data), record, sink)
+        messages.take(_name(own), _name(session), starter, _object(data), record, sink, lengths)
     except Skip as skip:
         sink.ignored[str(skip)] += 1
     except Bad as bad:

@@ -11,6 +11,9 @@ from analyzer.readers._file import Head, InputFile
 from analyzer.readers._items import Item, items_of
 from analyzer.readers._jsonl import Bad, Sink, usd
 from analyzer.readers._loadgen import duration_ns
+from analyzer.readers._part_bodies import prompt_of as prompt_parts
+from analyzer.readers._part_bodies import settings_in
+from analyzer.readers._parts import write_prompt
 from analyzer.readers._prefix import TEXT_BLOCK_CHARS, add_blocks, prompt_of, text_blocks, text_of
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import excerpt, first, int_or_none, text_or_none
@@ -55,11 +58,12 @@ def _times(value: dict[str, Any], sink: Sink) -> dict[str, Any]:
     return {"start_ns": end - took, "e2e_ns": took, "timing": "stated"}
 
 
+def _tools(value: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign JSON
+    return first((value.get("tools"), _dict(value.get("kwargs")).get("tools")))
+
+
 def _asked(value: dict[str, Any]) -> dict[str, Any]:
     kwargs = _dict(value.get("kwargs"))
-    messages = value.get("messages")
-    tools = first((value.get("tools"), kwargs.get("tools")))
-    system = [_dict(one) for one in _list(messages) if _dict(one).get("role") == "system"]
     limit = first(kwargs.get(name) for name in ("max_completion_tokens", "max_tokens"))
     stream = kwargs.get("stream")
     metadata = _dict(_dict(kwargs.get("extra_body")).get("metadata"))
@@ -67,8 +71,7 @@ def _asked(value: dict[str, Any]) -> dict[str, Any]:
         "session_id": text_or_none(metadata.get("session_id")),
         "max_output_tokens": int_or_none(limit),
         "streamed": stream if isinstance(stream, bool) else None,
-        "tools_count": len(tools) if isinstance(tools, list) else None,
-        "system_chars": sum(len(text_of(one.get("content"))) for one in system) or None,
+        **settings_in(kwargs),
     }
 
 
@@ -80,12 +83,12 @@ def _take(item: Item, sink: Sink) -> None:
         raise Bad("it has no response: a call that failed, or no log of a completion")
     choice = _dict(first(_list(response.get("choices"))))
     row = _asked(value) | _times(value, sink)
-    prompt = prompt_of(
-        value.get("messages"),
-        first((value.get("tools"), _dict(value.get("kwargs")).get("tools"))),
-    )
+    tools = _tools(value)
+    prompt = prompt_of(value.get("messages"), tools)
     cost = usd(value.get("cost"))
     buckets = token_buckets(usage)
+    row |= write_prompt(sink, record, prompt_parts(value.get("messages"), tools=tools))
+    row["input_chars"] = len(prompt) or None
     sink.add(
         "request",
         record,
@@ -99,7 +102,6 @@ def _take(item: Item, sink: Sink) -> None:
         finish_reason=text_or_none(choice.get("finish_reason")),
         service_tier=text_or_none(response.get("service_tier")),
         reported_cost_usd=cost,
-        input_chars=len(prompt) or None,
         output_chars=len(text_of(_dict(choice.get("message")).get("content"))) or None,
         prefix_block_chars=TEXT_BLOCK_CHARS if prompt else None,
     )
@@ -124,7 +126,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 
 READER = Reader(
     title="OpenHands completion logs (one JSON file a call)",
     record_unit="call",
-    gives=("request", "prompt_block"),
+    gives=("request", "prompt_block", "prompt_part"),
     probe=probe,
     read=read,
     docs="https://github.com/OpenHands/software-agent-sdk",

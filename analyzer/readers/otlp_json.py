@@ -197,7 +197,7 @@ def _take_cut(text: str, start: int, tally: _Tally) -> None:
 READER = Reader(
     title="OTLP/JSON traces and logs (Collector file exporter)",
     record_unit="span",
-    gives=("request", "request_tag"),
+    gives=("request", "prompt_part", "request_tag"),
     probe=probe,
     read=read,
     docs="https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding and "

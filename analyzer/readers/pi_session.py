@@ -15,6 +15,7 @@ from analyzer.contract.types import Batch
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, Skip, objects, usd
 from analyzer.readers._reader import Claim, Options, Reader
+from analyzer.readers._thread import Thread
 from analyzer.readers._transcript import (
     NO_USAGE,
     WRITTEN,
@@ -68,6 +69,7 @@ class _Session:
         self._columns: dict[str, Any] = {}
         self._calls = 0
         self._compacted: dict[str, str] = {}
+        self._said = Thread()
 
     def take(self, value: dict[str, Any], record: int, sink: Sink) -> None:
         kind = value.get("type")
@@ -77,6 +79,8 @@ class _Session:
             self._message(value, record, sink)
         elif kind == "compaction":
             self._compacted = compaction_tags(count(value, "tokensBefore"))
+            self._said.forget()
+            self._said.content("user", text(value, "summary"))
         elif isinstance(kind, str) and kind in _SILENT:
             raise Skip(NO_USAGE)
         else:
@@ -86,6 +90,8 @@ class _Session:
         message, usage = value.get("message"), _usage_of(value)
         if not isinstance(message, dict):
             raise Bad("a message without 'message'")
+        made_of = self._said.columns()
+        self._said.message(message)
         if usage is None:
             raise Skip(NO_USAGE)
         if message.get("role") != "assistant":
@@ -112,7 +118,8 @@ class _Session:
             usage_final=None if failed else True,
             finish_reason=None if failed else finish_word(_camel(reason)),
             error=error, status=status_of(error),
-            reported_cost_usd=_cost(usage),
+            reported_cost_usd=_cost(usage), **made_of,
+            is_compacted=True if self._compacted else None,
         )  # fmt: skip
         for name, tag in self._compacted.items():
             sink.add("request_tag", record, name=name, value=tag)

@@ -11,6 +11,8 @@ from analyzer.readers._exports import begin_of, count, mapping, nested, number, 
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, usd
 from analyzer.readers._loadgen import asked
+from analyzer.readers._part_bodies import prompt_in, settings_in
+from analyzer.readers._parts import write_prompt
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import first, text_or_none
 from analyzer.readers._times import ms_to_ns
@@ -58,7 +60,8 @@ def _take(row: dict[str, Any], record: int, sink: Sink) -> None:
 
 def _open(row: dict[str, Any], record: int, sink: Sink) -> dict[str, Any]:
     """The open gateway repeats request and answer: what the answer itself tells is taken."""
-    request = asked(nested(row.get("requestParams")))
+    sent = nested(row.get("requestParams"))
+    request = asked(sent) | settings_in(sent)
     answer = mapping(row.get("originalResponse"))
     body = mapping(answer.get("body")) or mapping(answer.get("response")) or answer
     told = told_by_body(body) if body else None
@@ -67,6 +70,7 @@ def _open(row: dict[str, Any], record: int, sink: Sink) -> dict[str, Any]:
         "start_ns": sink.time(record, "createdAt", row.get("createdAt") or None),
         **{name: one for name, one in request.items() if one is not None},
         "status": count(answer.get("status")),
+        **write_prompt(sink, record, prompt_in(sent)),
     }
     if told is not None:
         told.learn()
@@ -114,7 +118,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
 READER = Reader(
     title="Portkey gateway logs (open gateway and hosted export; JSON, JSON Lines)",
     record_unit="record",
-    gives=("request", "request_tag"),
+    gives=("request", "prompt_part", "request_tag"),
     probe=probe,
     read=read,
     docs="https://portkey.ai/docs/product/observability/logs-export",

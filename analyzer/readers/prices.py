@@ -6,50 +6,92 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from analyzer.contract.native import ModelPrice, Prices
+from analyzer.contract._native_prices import ModelPrice, Prices, Terms, TierPrice
 from analyzer.contract.types import Batch, Problem
 from analyzer.readers._document import parse, read_all, small_document
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Sink, converted, usd
 from analyzer.readers._reader import Claim, Options, Reader
 
-_KINDS = ("input", "cache_read", "cache_write_short", "cache_write_long", "output")
+_TIER_KINDS = ("input", "cache_read", "cache_write_short", "cache_write_long", "output")
+_KINDS = (
+    *_TIER_KINDS, "reasoning", "input_audio", "output_audio", "input_image", "output_image",
+    "web_search",
+)  # fmt: skip
+_TIERS = ("batch", "flex", "priority", "fast")
 
 
 def probe(head: Head) -> Claim:
-    """One small object with ``models`` and ``unit: per_million_tokens``."""
+    """One small object with ``models`` or ``providers`` and ``unit: per_million_tokens``."""
     value = small_document(head)
     if value is None:
         return Claim(0, "it is no small JSON or TOML object")
-    if value.get("unit") == "per_million_tokens" and isinstance(value.get("models"), dict):
+    told = isinstance(value.get("models"), dict) or isinstance(value.get("providers"), dict)
+    if value.get("unit") == "per_million_tokens" and told:
         return Claim(1, "")
     return Claim(0.4 if "models" in value else 0, "it lacks 'unit': 'per_million_tokens'")
 
 
-def _rows(model: str, price: ModelPrice, common: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    tiers: list[tuple[int | None, Any]] = [(None, price)]
+def _prices(told: Any, kinds: tuple[str, ...], common: dict[str, Any]) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - structs that share field names
+    for kind in kinds:
+        amount = _amount(kind, getattr(told, kind, None))
+        if amount is not None:
+            yield {"token_kind": kind, "usd_per_million_tokens": amount, **common}
+
+
+def _amount(name: str, value: str | float | None) -> Decimal | None:
+    amount = usd(value)
+    if amount is not None and amount < 0:
+        raise ValueError(f"{name!r} is below zero: {value}")
+    return amount
+
+
+def _terms(told: ModelPrice | Terms, common: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if told.discount is not None:
+        off = _amount("discount", told.discount)
+        if off is None or off > 1:
+            raise ValueError(f"a discount of {told.discount}: give the share, 0 to 1, as 0.15")
+        yield {"factor": 1 - off, **common}
+    for tier in _TIERS:
+        price = getattr(told, tier)
+        if isinstance(price, TierPrice):
+            yield from _prices(price, _TIER_KINDS, {"service_tier": tier, **common})
+        elif price is not None:
+            yield {"service_tier": tier, "factor": _amount(tier, price), **common}
+
+
+def _model(price: ModelPrice, common: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from _prices(price, _KINDS, common)
     if price.long_context is not None:
-        tiers.append((price.long_context.above_input_tokens, price.long_context))
-    for above, tier in tiers:
-        for kind in _KINDS:
-            amount: Decimal | None = usd(getattr(tier, kind))
-            if amount is not None:
-                yield {
-                    "model": model, "token_kind": kind, "above_input_tokens": above,
-                    "usd_per_million_tokens": amount, **common,
-                }  # fmt: skip
+        above = {"above_input_tokens": price.long_context.above_input_tokens}
+        yield from _prices(price.long_context, _TIER_KINDS, common | above)
+    yield from _terms(price, common)
+
+
+def _rows(prices: Prices, sink: Sink) -> Iterator[dict[str, Any]]:
+    valid_from = sink.time(1, "valid_from", prices.valid_from)
+
+    def common(told: ModelPrice | Terms, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+        begins = sink.time(1, "valid_from", told.valid_from)
+        row = {"currency": prices.currency, "valid_from_ns": begins or valid_from, **more}
+        return {name: value for name, value in row.items() if value is not None}
+
+    for model, dated in prices.models.items():
+        for price in dated if isinstance(dated, list) else [dated]:
+            yield from _model(price, common(price, model=model, provider=price.provider))
+    for provider, several in prices.providers.items():
+        for terms in several if isinstance(several, list) else [several]:
+            who = None if provider == "*" else provider
+            yield from _terms(terms, common(terms, provider=who))
 
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 - reader contract
-    """One ``price`` row per model, token kind and tier."""
+    """One ``price`` row per model, token kind, prompt step and tier; one per factor."""
     sink = Sink()
     try:
         prices = converted(parse(read_all(file)), Prices)
-        valid_from = sink.time(1, "valid_from", prices.valid_from)
-        common = {"currency": prices.currency, "valid_from_ns": valid_from}
-        for model, price in prices.models.items():
-            for row in _rows(model, price, common):
-                sink.add("price", 1, **row)
+        for row in _rows(prices, sink):
+            sink.add("price", 1, **row)
         if sink.problems:  # without its date or its tier a price would hold for everything
             sink.rows.clear()
     except ValueError as error:

@@ -13,6 +13,7 @@ from analyzer.contract.types import Batch
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, Skip, objects
 from analyzer.readers._reader import Claim, Options, Reader
+from analyzer.readers._thread import Thread
 from analyzer.readers._times import DURATIONS
 from analyzer.readers._transcript import (
     AGAIN,
@@ -63,11 +64,19 @@ class _Chat:
     def __init__(self) -> None:
         self._last: tuple[int, dict[str, Any], dict[str, int]] | None = None
         self._calls = 0
+        self._said = Thread()
 
     def take(self, value: dict[str, Any], record: int, sink: Sink) -> None:
         kind = value.get("type")
         if not isinstance(kind, str) or kind not in _KINDS:
             raise Bad("a type of entry this reader does not know; if it tells usage, report it")
+        try:
+            self._take(kind, value, record, sink)
+        finally:
+            if value.get("message"):
+                self._said.message(value["message"])
+
+    def _take(self, kind: str, value: dict[str, Any], record: int, sink: Sink) -> None:
         payload, usage = value.get("systemPayload"), value.get("usageMetadata")
         event = payload.get("uiEvent") if isinstance(payload, dict) else None
         if isinstance(event, dict) and "auth_type" in event:
@@ -129,6 +138,7 @@ class _Chat:
             "turn": self._calls,
             "start_ns": start,
             "clock": None if start is None else "wall",
+            **self._said.columns(),
         }
         if counts:
             row |= _buckets(counts) | told_once(counts.get("candidatesTokenCount"))

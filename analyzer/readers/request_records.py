@@ -16,8 +16,10 @@ from analyzer.readers._fast_usage import FIELDS as USAGE
 from analyzer.readers._fast_usage import buckets, plain
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._jsonl import Sink, converted, floats, objects, read_jsonl, usd
+from analyzer.readers._parts import add_parts
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._times import DURATIONS, ms_to_ns, seconds_to_ns
+from analyzer.readers._told_lists import parts_told
 from analyzer.readers._usage import token_buckets
 
 _TELLING = {
@@ -28,7 +30,9 @@ _SAME = (
     "vantage", "request_id", "response_id", "operation_id", "attempt", "trace_id", "session_id",
     "turn", "parent_session_id", "is_sidechain", "route", "endpoint", "model", "provider",
     "deployment", "streamed", "response_format", "tools_count", "tools_chars", "system_chars",
-    "schema_hash", "payload_hash", "status", "error", "finish_reason", "bytes_sent", "service_tier",
+    "user_chars", "assistant_chars", "reasoning_chars", "tool_result_chars", "images",
+    "schema_hash", "payload_hash", "cache_diagnosis", "cache_missed_tokens", "is_compacted",
+    "effort", "speed", "status", "error", "finish_reason", "bytes_sent", "service_tier",
 )  # fmt: skip
 _STAMPS = ("started_at", "ended_at", "scheduled_at")
 _DURATIONS = ("queue", "load", "prefill", "decode", "ttft", "e2e")
@@ -77,6 +81,7 @@ def _take(value: dict[str, Any], record: int, sink: Sink) -> None:
         max_output_tokens=one.max_tokens,
         reported_cost_usd=cost,
     )
+    add_parts(sink, record, parts_told(value.get("prompt_parts")))
     for name, tag in (one.tags or {}).items():
         sink.add("request_tag", record, name=name, value=tag)
 
@@ -124,9 +129,11 @@ def _tables(shape: Shape, values: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return tables
 
 
-_WORDS = {"vantage", "is_sidechain", "streamed"}
+_WORDS = {"vantage", "is_sidechain", "streamed", "is_compacted"}
 _COUNTS = {
-    "attempt", "turn", "tools_count", "tools_chars", "system_chars", "status", "bytes_sent",
+    "attempt", "turn", "tools_count", "tools_chars", "system_chars", "user_chars",
+    "assistant_chars", "reasoning_chars", "tool_result_chars", "images", "cache_missed_tokens",
+    "status", "bytes_sent",
 }  # fmt: skip
 _FIELDS = (
     {name: TEXT for name in _SAME if name not in _WORDS | _COUNTS}
@@ -148,7 +155,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:
 READER = Reader(
     title="Native request records (JSON Lines)",
     record_unit="line",
-    gives=("request", "request_tag"),
+    gives=("request", "prompt_part", "request_tag"),
     probe=probe,
     read=read,
     docs="schemas/native/request-record.schema.json",

@@ -212,7 +212,7 @@ def _take_table(file: InputFile, tally: _Tally) -> Iterator[None]:
 READER = Reader(
     title="Spans outside OTLP (JavaScript readable spans, Python console exporter, Phoenix)",
     record_unit="span",
-    gives=("request", "request_tag"),
+    gives=("request", "prompt_part", "request_tag"),
     probe=probe,
     read=read,
     docs="https://arize-ai.github.io/openinference/spec/ and "

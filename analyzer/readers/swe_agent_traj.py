@@ -11,11 +11,19 @@ from analyzer.readers._file import Head, InputFile
 from analyzer.readers._json_stream import Item
 from analyzer.readers._jsonl import Bad, Sink
 from analyzer.readers._loadgen import Requests, object_item
+from analyzer.readers._part_bodies import prompt_of
+from analyzer.readers._parts import write_prompt
 from analyzer.readers._prefix import stem_of
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import int_or_none, text_or_none
+from analyzer.readers._thread import Thread
 
 _KEYS = ("environment", "trajectory", "history", "info")
+_HISTORY = (
+    "where a step does not tell its query, the lengths of its prompt are of the steps before it: "
+    "without the task and the system prompt, and before SWE-agent shortens old observations"
+)
+_TOLD = ("assistant_chars", "tool_result_chars")
 _STATS = ("tokens_sent", "tokens_received", "api_calls", "instance_cost")
 
 
@@ -40,6 +48,7 @@ class _Steps:
     def __init__(self, session: str) -> None:
         self.session = session
         self.turns = 0
+        self.said = Thread()
         self.told: dict[str, Any] = {}
 
     def see(self, item: Item) -> None:
@@ -53,10 +62,17 @@ class _Steps:
         if not isinstance(response, str):
             raise Bad("a step without the model's response")
         self.turns += 1
+        asked = prompt_of(value.get("query"))
+        made_of = write_prompt(sink, record, asked)
+        if asked is None and self.turns > 1:
+            made_of = {name: one for name, one in self.said.columns().items() if name in _TOLD}
+            sink.assumed.add(_HISTORY)
         sink.add(
             "request", record, vantage="client", session_id=self.session, turn=self.turns,
-            output_chars=len(response),
+            output_chars=len(response), **made_of,
         )  # fmt: skip
+        self.said.content("assistant", response)
+        self.said.content("tool_result", value.get("observation"))
 
     def finish(self, sink: Sink) -> list[str]:
         """Sums over the instance become labels of its first request: no step may count them."""
@@ -80,7 +96,7 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 
 READER = Reader(
     title="SWE-agent trajectories (.traj)",
     record_unit="step",
-    gives=("request", "request_tag"),
+    gives=("request", "prompt_part", "request_tag"),
     probe=probe,
     read=read,
     docs="https://github.com/SWE-agent/SWE-agent",

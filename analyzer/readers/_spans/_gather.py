@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from analyzer.readers._jsonl import Sink
-from analyzer.readers._pending import Part, Pending
+from analyzer.readers._parts import Part, add_parts
+from analyzer.readers._pending import Part as Held
+from analyzer.readers._pending import Pending
 from analyzer.readers._rows import believed
 from analyzer.readers._spans._kind import Kind, Span, all_kinds
 
@@ -26,6 +28,8 @@ class Gather:
         held = state if isinstance(state, dict) else {"requests": state}
         self._pending = Pending(_HELD, held.get("requests"))
         self._general = Pending(_HELD, held.get("traces"), _MOST_GENERAL)
+        # Told once, with the row of their request; not kept for when the file grows.
+        self._prompts: dict[int, list[Part]] = {}
 
     def take(self, span: Span, record: int, sink: Sink) -> str:
         """Adds the rows of one span, now or later; what of it could not be believed."""
@@ -51,6 +55,8 @@ class Gather:
             if not key:
                 return ""
         strange = [str(part.pop("strange", "")), believed(part.get("columns", {}))]
+        if prompt := part.pop("prompt", None):
+            self._prompts[record] = prompt
         part |= {"record": record, "kind": kind.name}
         pending = self._general if kind.general else self._pending
         pending.add(f"{kind.name} {key}", part)
@@ -59,23 +65,24 @@ class Gather:
     def settle(self, sink: Sink) -> None:
         """Adds the rows of requests that nothing was added to for long enough."""
         for parts in [*self._pending.settled(), *self._general.settled()]:
-            _emit(parts, sink)
+            self._emit(parts, sink)
 
     def finish(self, sink: Sink) -> tuple[int, ...]:
         """Adds all other rows; their records, for they may change when the file grows."""
         records: list[int] = []
         for parts in [*self._pending.rest(), *self._general.rest()]:
-            records += _emit(parts, sink)
+            records += self._emit(parts, sink)
         return tuple(sorted(records))
 
     def state(self) -> Any:  # noqa: ANN401 - stored JSON
         """What a later read goes on from."""
         return {"requests": self._pending.state(), "traces": self._general.state()}
 
-
-def _emit(parts: list[Part], sink: Sink) -> list[int]:
-    joined = next(kind.joined for kind in all_kinds() if kind.name == parts[0]["kind"])
-    rows = joined(parts) if joined else []
-    for row in rows:
-        sink.rows.setdefault("request", []).append(row)
-    return [row["record"] for row in rows]
+    def _emit(self, parts: list[Held], sink: Sink) -> list[int]:
+        joined = next(kind.joined for kind in all_kinds() if kind.name == parts[0]["kind"])
+        rows = joined(parts) if joined else []
+        prompts = {one["record"]: self._prompts.pop(one["record"], []) for one in parts}
+        for row in rows:
+            sink.rows.setdefault("request", []).append(row)
+            add_parts(sink, row["record"], prompts.get(row["record"], []))
+        return [row["record"] for row in rows]

@@ -16,10 +16,13 @@ from typing import Any
 
 from analyzer.readers._errors import error_class
 from analyzer.readers._jsonl import Bad, usd
+from analyzer.readers._part_bodies import settings_in
+from analyzer.readers._parts import make_up
 from analyzer.readers._pending import Part
 from analyzer.readers._rows import text_or_none
 from analyzer.readers._spans import _genai_names as names
 from analyzer.readers._spans._gather import UNKNOWN
+from analyzer.readers._spans._genai_prompt import prompt_of_span
 from analyzer.readers._spans._kind import Kind, Span
 from analyzer.readers._spans._nesting import joined
 from analyzer.readers._times import DURATIONS, ms_to_ns, seconds_to_ns, time_to_ns
@@ -58,6 +61,9 @@ def _part(span: Span) -> tuple[str, Part]:
     if role == names.CALL:
         part |= {"start": span.start_ns, "end": span.end_ns}
         part["columns"], part["strange"] = _columns(span, facts, trace, own)
+        if (prompt := prompt_of_span(span)) is not None:
+            part["columns"] |= _told(make_up(prompt))
+            part["prompt"] = prompt.parts
         return trace or f"# {own}", part
     part["ignored"] = AROUND if role == names.AROUND else UNKNOWN
     if "session" in facts:
@@ -95,6 +101,7 @@ def _columns(
     usage = names.usage_of(span.name, attributes, facts)
     if "total_tokens" in usage and (problem := usage_contradiction(usage)):
         strange.append(f"{problem}; the counts are stored as told")
+    sent = _sent(attributes)
     response, status = facts.get("response"), facts.get("status")
     status = status if status is not None and 100 <= status <= 599 else None
     reason = _finish_reason(facts.get("finish"))
@@ -115,7 +122,8 @@ def _columns(
         "e2e_ns": e2e,
         **_tokens(usage, attributes),
         "streamed": _streamed(attributes, facts, ttft),
-        "max_output_tokens": facts["limit"] if "limit" in facts else _limit(attributes),
+        "max_output_tokens": facts["limit"] if "limit" in facts else _limit(sent),
+        **settings_in(sent),
         "attempt": facts.get("attempt") or None,
         "status": status,
         "error": error,
@@ -123,8 +131,11 @@ def _columns(
         "service_tier": facts.get("tier"),
         "cost": _cost(facts.get("cost")),
     }
-    told = {name: value for name, value in columns.items() if value is not None}
-    return told, "; ".join(strange)
+    return _told(columns), "; ".join(strange)
+
+
+def _told(columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in columns.items() if value is not None}
 
 
 def _tokens(usage: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,15 +196,18 @@ def _streamed(
     return True if ttft is not None else None
 
 
-def _limit(attributes: Mapping[str, Any]) -> int | None:
+def _sent(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the call, where they stand in one attribute."""
     sent = attributes.get("llm.invocation_parameters")
     if isinstance(sent, str) and len(sent) < _MOST_PARAMETERS:
         try:
             sent = json.loads(sent)
         except (ValueError, RecursionError):
-            return None
-    if not isinstance(sent, dict):
-        return None
+            return {}
+    return sent if isinstance(sent, dict) else {}
+
+
+def _limit(sent: dict[str, Any]) -> int | None:
     limits = (names.count(sent.get(name)) for name in _LIMITS_SENT)
     return next((limit for limit in limits if limit is not None), None)
 
