@@ -25,6 +25,9 @@
 -- returns: input_fresh_tokens BIGINT        -- prompt tokens outside any cache
 -- returns: cache_read_tokens BIGINT         -- prompt tokens read from a cache; NULL = not told
 -- returns: cache_write_tokens BIGINT        -- prompt tokens written to a cache
+-- returns: cache_write_short_tokens BIGINT  -- of those, to the short-lived cache
+-- returns: cache_write_long_tokens BIGINT   -- of those, to the long-lived cache
+-- returns: cache_write_unknown_tokens BIGINT -- of those, to a cache of unknown lifetime
 -- returns: input_tokens BIGINT              -- context size: all prompt tokens
 -- returns: output_visible_tokens BIGINT     -- output the user sees
 -- returns: output_reasoning_tokens BIGINT   -- output spent on reasoning
@@ -36,9 +39,13 @@
 -- returns: finish_reason VARCHAR            -- how it ended
 -- returns: failed BOOLEAN                   -- it ended in an error, a timeout or an abort
 -- returns: has_id BOOLEAN                   -- any source gave it an id
+-- returns: service_tier VARCHAR             -- tier it was billed at, by the innermost that tells it
+-- returns: speed VARCHAR                    -- speed that was asked for or billed
+-- returns: reported_cost_usd DECIMAL(18,9)  -- cost by the innermost source that tells one
+-- returns: reader VARCHAR                   -- reader of that file
 WITH told AS (
   SELECT
-    i.request_key, i.row_id, t.vantage_rank, t.own_id, t.answer_id, t.output_tokens,
+    i.request_key, i.row_id, t.vantage_rank, t.own_id, t.answer_id, t.output_tokens, t.unfinished,
     a.aligned_ns AS wall_ns,
     -- What a side chain copied belongs to where it came from.
     t.vantage_rank * 1000000000000000 + CASE WHEN r.is_sidechain THEN 100000000000000 ELSE 0 END
@@ -92,6 +99,10 @@ merged AS (
       OR cache_write_long_tokens IS NOT NULL OR cache_write_unknown_tokens IS NOT NULL)
       THEN coalesce(cache_write_short_tokens, 0) + coalesce(cache_write_long_tokens, 0)
         + coalesce(cache_write_unknown_tokens, 0) END) AS cache_write_tokens,
+    max(CASE WHEN input_pick = 1 THEN cache_write_short_tokens END) AS cache_write_short_tokens,
+    max(CASE WHEN input_pick = 1 THEN cache_write_long_tokens END) AS cache_write_long_tokens,
+    max(CASE WHEN input_pick = 1 THEN cache_write_unknown_tokens END)
+      AS cache_write_unknown_tokens,
     max(CASE WHEN output_pick = 1 THEN output_visible_tokens END) AS output_visible_tokens,
     max(CASE WHEN output_pick = 1 THEN output_reasoning_tokens END) AS output_reasoning_tokens,
     max(CASE WHEN output_pick = 1 THEN output_tokens END) AS output_tokens,
@@ -101,7 +112,11 @@ merged AS (
     min_by(status, outer_order) FILTER (WHERE status IS NOT NULL) AS status,
     min_by(error, outer_order) FILTER (WHERE error IS NOT NULL) AS error,
     min_by(finish_reason, outer_order) FILTER (WHERE finish_reason IS NOT NULL) AS finish_reason,
-    count(own_id) + count(answer_id) > 0 AS has_id
+    count(own_id) + count(answer_id) > 0 AS has_id,
+    max_by(service_tier, outer_order) FILTER (WHERE service_tier IS NOT NULL) AS service_tier,
+    max_by(speed, outer_order) FILTER (WHERE speed IS NOT NULL) AS speed,
+    min_by(reported_cost_usd, CASE WHEN unfinished THEN 1000000000000000000 ELSE 0 END - outer_order)
+      FILTER (WHERE reported_cost_usd IS NOT NULL) AS reported_cost_usd
   FROM picked
   GROUP BY request_key
 )
@@ -109,13 +124,14 @@ SELECT
   m.request_key, m.id, m.operation_id, m.attempt, m.session_id, m.turn, m.route, m.model,
   m.provider, m.deployment, s.path AS source, m.start_ns, m.vantages, m.outer_vantage,
   m.inner_vantage, m.input_fresh_tokens, m.cache_read_tokens, m.cache_write_tokens,
+  m.cache_write_short_tokens, m.cache_write_long_tokens, m.cache_write_unknown_tokens,
   m.input_fresh_tokens + coalesce(m.cache_read_tokens, 0) + coalesce(m.cache_write_tokens, 0)
     AS input_tokens,
   m.output_visible_tokens, m.output_reasoning_tokens, m.output_tokens, m.max_output_tokens,
   m.streamed, m.status, m.error, m.finish_reason,
   m.error IS NOT NULL OR coalesce(m.status, 0) >= 400
     OR coalesce(m.finish_reason, '') IN ('abort', 'cancelled', 'timeout', 'error') AS failed,
-  m.has_id
+  m.has_id, m.service_tier, m.speed, m.reported_cost_usd, s.reader
 FROM merged AS m
 JOIN source AS s ON m.source_id = s.source_id
 WHERE ($since_ns IS NULL OR m.start_ns >= $since_ns)
