@@ -27,6 +27,7 @@ from analyzer.intake import hold_to, ingest
 from analyzer.questions import catalog, hardware, objective, request
 from analyzer.questions import latency_asked as latencies
 from analyzer.questions import report as reports
+from analyzer.questions import turns as conversations
 from analyzer.questions._runs import runs_apart, sentence
 from analyzer.questions.bounds import bounds, catalogued
 from analyzer.questions.compare import QUESTION as COMPARED_SQL
@@ -54,8 +55,8 @@ from analyzer.worlds import simulate, simulate_like, two_stage, what_if, what_if
 __all__ = [
     "bounds", "bounds_observed", "catalogued", "compare", "explain", "explain_family", "findings",
     "formats", "groups", "hold_to", "ingest", "latency", "over_time", "report", "rules", "schema",
-    "show", "simulate", "simulate_like", "span", "sql", "status", "two_stage", "verify", "what_if",
-    "what_if_like", "write_compare", "write_report", "write_verify",
+    "show", "simulate", "simulate_like", "span", "sql", "status", "turns", "two_stage", "verify",
+    "what_if", "what_if_like", "write_compare", "write_report", "write_verify",
 ]  # fmt: skip
 
 DEFAULT_REPORT = Path("reports/incident.html")
@@ -104,6 +105,22 @@ def latency(
         latencies.one_question(by, slowest=slowest, slo=slo, law=law)
         require_some(engine, filters, quantity)
         return latencies.answer(engine, by, slowest=slowest, slo=slo, law=law)
+
+
+def turns(
+    db: str, filters: Filters | None = None, *, top: int = 20, reasons: bool = False
+) -> Table:
+    """The conversations that cost most; with a session, its calls; or why caches were missed."""
+    session = filters.session if filters else None
+    with _engine(db, conversations.without_session(filters)) as engine:
+        require_some(engine, filters, quantity)
+        if reasons:
+            return conversations.reasons(engine)
+        return (
+            conversations.calls(engine, session)
+            if session is not None
+            else conversations.sessions(engine, top)
+        )
 
 
 def over_time(db: str, filters: Filters | None = None) -> Table:

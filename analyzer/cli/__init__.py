@@ -36,6 +36,7 @@ Reads logs and traces of LLM serving. Nothing leaves this machine.
   analyze report                write reports/incident.html
   analyze verify                is it fixed? asked of a later window or capture
   analyze compare               before and after: what changed beyond noise
+  analyze turns                 conversations: growth, prompt cache, cost
 
 Look inside:  status  timeline  show  sql  schema  formats
 Help:         analyze COMMAND --help     Tab completion: analyze completion

@@ -27,6 +27,7 @@ def row(doc: str, *columns: tuple[str, pa.DataType, str, str]) -> pa.Schema:
 
 
 TEXT, INT, REAL = pa.string(), pa.int64(), pa.float64()
+MONEY = pa.decimal128(38, 15)
 
 
 def struct(*names: tuple[str, pa.DataType, str, str]) -> pa.StructType:

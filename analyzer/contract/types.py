@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from analyzer.contract.conversations import Conversations
+
 SEVERITIES = ("critical", "warning", "note")
 CONFIDENCES = ("measured", "derived", "modelled", "suspected")
 SEGMENTS = ("queue", "prefill", "decode", "network", "client", "none")
@@ -279,6 +281,7 @@ class Report:
     """Rows of ``analyze.latency.law`` where it holds; None where it does nowhere."""
     law_charts: tuple[Chart, ...] = ()
     objectives: Objectives | None = None
+    turns: Conversations | None = None
 
 
 @dataclass(frozen=True)

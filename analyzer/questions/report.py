@@ -15,6 +15,7 @@ from analyzer.questions.latency import by_metric, slowest
 from analyzer.questions.objective import objectives
 from analyzer.questions.request import view_of
 from analyzer.questions.status import sources
+from analyzer.questions.turns_drawn import conversations
 
 _SLOWEST = 10
 _WATERFALLS = 5
@@ -67,6 +68,7 @@ def build(
         law=laws.held(engine),
         law_charts=laws.charts(engine),
         objectives=objectives(engine, slo, drawn=True) if slo else None,
+        turns=conversations(engine),
     )
 
 

@@ -25,6 +25,7 @@ from analyzer.report import (
     outcomes,
     proof,
     request,
+    turns,
     words,
 )
 from analyzer.report.blocks import Block, Grid, Heading, Items, Words
@@ -371,6 +372,8 @@ _TABLES: dict[str, Callable[[Table], list[Block]]] = {
     "analyze.compare": _comparison,
     "analyze.latency": latencies.latency,
     "analyze.timeline": lanes.lanes,
+    "analyze.turns": turns.sessions,
+    "analyze.turns.calls": turns.calls,
     "analyze.verify": _verification,
 }
 """How a table of a kind is told; any other is printed as it is."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analyzer.report import hardware, law, objectives, words
+from analyzer.report import conversations, hardware, law, objectives, words
 from analyzer.report.blocks import Block, Facts, Heading, Items, Words, grid, grid_of
 from analyzer.report.latencies import without_unused
 from analyzer.report.outcomes import cannot_say, clear
@@ -39,6 +39,8 @@ def report(value: Report) -> list[Block]:
     out += [Heading("Segments"), *table(without_unused(value.segments))]
     if value.slowest:
         out += [Heading("Slowest requests"), grid_of(value.slowest)]
+    if value.turns:
+        out += conversations.blocks(value.turns)
     if value.law:
         out += [Heading("Longer answers"), *law.blocks(value.law)]
     if value.hardware:

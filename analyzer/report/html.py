@@ -15,6 +15,7 @@ from markupsafe import Markup
 from analyzer.report import json, words
 from analyzer.report.blocks import grid
 from analyzer.report.cap import capped
+from analyzer.report.conversations import conversations
 from analyzer.report.latencies import without_unused
 from analyzer.report.law import linear_law
 from analyzer.report.sections import (
@@ -84,6 +85,7 @@ def _page(report: Report, shown: Report) -> str:
             incident=incident(shown.incident),
             objectives=kept(shown),
             slowest=slowest(shown),
+            turns=conversations(shown),
             law=linear_law(shown),
             hardware=against_hardware(shown),
             segments=grid(without_unused(shown.segments)),

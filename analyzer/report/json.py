@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import singledispatch
 from typing import Any
 
+from analyzer.contract.conversations import Conversations
 from analyzer.contract.types import (
     CannotSay,
     Chart,
@@ -287,8 +288,22 @@ def _report(value: Report) -> dict[str, Any]:
         hardware=rows_of(value.hardware) if value.hardware else None,
         hardware_charts=[chart(item) for item in value.hardware_charts],
         objectives=_kept(value.objectives),
+        turns=_turns(value.turns),
         tool_version=value.version,
     )
+
+
+def _turns(value: Conversations | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    return {
+        "sessions": rows_of(value.sessions),
+        "reasons": rows_of(value.reasons),
+        "notes": list(value.sessions.notes),
+        "growth": chart(value.growth) if value.growth else None,
+        "session": value.session,
+        "cache": [row(item) for item in value.stack],
+    }
 
 
 def _kept(value: Objectives | None) -> dict[str, Any] | None:

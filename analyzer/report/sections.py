@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         Series,
     )
 
-_WIDE, _NARROW = 900, 356
+WIDE, NARROW = 900, 356
 """Pixels of the two pictures; the page shows the one that keeps its letters readable."""
 
 _PARTS = tuple(f"{name}_ns" for name in COLOURS)
@@ -72,7 +72,7 @@ def over_time(report: Report, found: list[Finding]) -> dict[str, Any] | None:
         # The converter escapes what it draws; the page must not do so again.
         "pictures": [
             (kind, Markup(timeline_svg(picture, width=width)), *plot_of(width))  # noqa: S704
-            for kind, width in (("wide", _WIDE), ("narrow", _NARROW))
+            for kind, width in (("wide", WIDE), ("narrow", NARROW))
         ],
         "domain": picture.domain,
         "bin": duration(report.lanes[0].bin_ns) if report.lanes else "one bin",
@@ -179,11 +179,11 @@ def drawn(chart: Chart) -> dict[str, Any] | None:
     names = ", ".join(name for name, _ in drawn.series)
     return {
         "title": chart.title,
-        "sampled": f"a sample of {shown:,} of {chart.points:,}" if shown < chart.points else "",
+        "sampled": f"a sample of {shown:,} of {chart.points:,}" if 0 < shown < chart.points else "",
         "alt": f"{chart.title}: {chart.y} over {chart.x}, as points of {names}. "
         "The table below holds what it shows.",
-        "wide": Markup(points_svg(drawn, width=_WIDE - 40)),  # noqa: S704 - as the timeline
-        "narrow": Markup(points_svg(drawn, width=_NARROW - 12)),  # noqa: S704
+        "wide": Markup(points_svg(drawn, width=WIDE - 40)),  # noqa: S704 - as the timeline
+        "narrow": Markup(points_svg(drawn, width=NARROW - 12)),  # noqa: S704
         "table": summary(chart),
     }
 
@@ -211,7 +211,7 @@ def kept(report: Report) -> dict[str, Any] | None:
         "what it shows.",
         "pictures": [
             (kind, Markup(timeline_svg(drawn, width=width)))  # noqa: S704 - as the timeline
-            for kind, width in (("wide", _WIDE), ("narrow", _NARROW))
+            for kind, width in (("wide", WIDE), ("narrow", NARROW))
         ]
         if drawn
         else [],

@@ -177,8 +177,9 @@ def quantity(value: float | str | Decimal | None, unit: str) -> str:
     if value is None:
         return NONE
     if isinstance(value, bool | str):
-        text = str(value).lower() if isinstance(value, bool) else safe_text(value)
-        return f"{text} {unit}" if unit == "usd" else text
+        return str(value).lower() if isinstance(value, bool) else safe_text(value)
+    if unit == "usd":
+        return money(value)
     if unit == "time_ns":
         return moment(int(value))
     if unit in _UNIT_NS:
@@ -192,6 +193,14 @@ def quantity(value: float | str | Decimal | None, unit: str) -> str:
     if unit in {"", "1"}:
         return text
     return f"{text} {agreeing(safe_text(unit)) if text == '1' else safe_text(unit)}"
+
+
+def money(value: float | Decimal) -> str:
+    """Dollars: to the cent from one on, below to four digits that matter."""
+    size = abs(float(value))
+    digits = 2 if size >= 1 or size == 0 else 4 if size >= 0.01 else 6
+    text = f"{size:,.{digits}f}"
+    return f"-${text}" if value < 0 else f"${text}"
 
 
 def plain_number(value: float | Decimal) -> str:
@@ -227,6 +236,8 @@ def _number_cell(key: str, value: float | Decimal) -> str:
         return percent(float(value))
     if key == "bytes" or key.endswith("_bytes"):
         return size(float(value))
+    if key.endswith("_usd"):
+        return money(value)
     if key.endswith("_per_s"):
         return f"{significant(float(value))} /s"
     if key in PLAIN_KEYS:

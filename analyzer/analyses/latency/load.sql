@@ -38,7 +38,7 @@ asked AS (
     concat(coalesce(r.deployment, ''), '/', coalesce(r.model, '')) AS lane,
     coalesce(s.server_start_ns, r.start_ns) AS on_server_ns,
     coalesce(s.ttft_ns, s.e2e_ns) AS first_ns,
-    r.input_fresh_tokens,
+    r.input_fresh_tokens + coalesce(r.cache_write_tokens, 0) AS uncached_tokens,
     r.start_ns + coalesce(s.e2e_ns, 0) AS end_ns
   FROM resolve_request AS r
   JOIN latency_segment AS s ON r.request_key = s.request_key
@@ -118,7 +118,7 @@ usual AS (
   SELECT
     lane,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY first_ns) AS first_ns,
-    percentile_cont(0.5) WITHIN GROUP (ORDER BY input_fresh_tokens) AS fresh_tokens
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY uncached_tokens) AS uncached_tokens
   FROM timed
   WHERE grade = 'absent'
   GROUP BY lane
@@ -136,10 +136,10 @@ paused AS (
     CASE
       WHEN t.grade <> 'absent' THEN t.known_ns
       WHEN t.lane_tells THEN NULL
-      -- A prompt that is longer than usual takes longer by itself.
+      -- A prompt of which more is computed than usual takes longer by itself.
       WHEN t.first_ns - u.first_ns >= $slow_ns AND t.first_ns >= $slow_factor * u.first_ns
         AND t.first_ns - u.first_ns >= $slow_spread * p.off_ns
-        AND coalesce(t.input_fresh_tokens <= 2 * u.fresh_tokens, TRUE)
+        AND coalesce(t.uncached_tokens <= 2 * u.uncached_tokens, TRUE)
         THEN CAST(t.first_ns - u.first_ns AS BIGINT)
       ELSE 0
     END AS load_ns

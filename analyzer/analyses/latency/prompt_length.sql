@@ -3,11 +3,12 @@
 -- is no long prompt but a lost cache. Prefill where it is told, else modelled, else the time to
 -- first token. Requests are held against short ones of the same model.
 -- grain:   one row a request with a prompt length and a time to hold against it
--- needs:   resolve_request, latency_segment, latency_modelled
+-- needs:   resolve_request, latency_segment, latency_modelled, turns_loss
 -- param:   long_factor = 2             -- a long prompt has this many times the short ones' tokens
 -- param:   short_factor = 1.5          -- a short prompt has at most this many
 -- param:   whole_share = 0.5           -- of the short ones' length with the cache: a prompt below it is not long, it was just not cached
 -- param:   kept_share = 0.5            -- of the turn before that a working cache still holds
+-- param:   lost_share = 0.5            -- of its tokens outside the cache: a lost cache, and no long prompt
 -- param:   slow_ns = 100000000         -- shorter excesses are no finding
 -- param:   slow_share = 0.3            -- of all long prompts' time to first token that the excess must make up
 -- param:   together = 0.8              -- correlation from which on time follows length
@@ -54,10 +55,16 @@ timed AS (
       c.most > 0 AND r.cache_read_tokens < $kept_share * r.before_tokens
         AND r.input_tokens >= r.before_tokens,
       FALSE
-    ) AS is_lost
+    ) OR coalesce(
+      l.lost_tokens >= $lost_share * (r.input_fresh_tokens + coalesce(r.cache_write_tokens, 0)), FALSE
+    ) AS is_lost,
+    coalesce(l.lost_tokens, 0) AS lost_tokens
   FROM latency_segment AS s
   JOIN turns AS r ON s.request_key = r.request_key
   LEFT JOIN latency_modelled AS m ON s.request_key = m.request_key
+  -- A cache that never served anything is not lost, and a compacted history is another prompt.
+  LEFT JOIN turns_loss AS l
+    ON s.request_key = l.request_key AND l.reason NOT IN ('off', 'compaction')
   CROSS JOIN cached AS c
 ),
 usable AS (
@@ -93,7 +100,9 @@ candidates AS (
   SELECT
     *,
     coalesce(
-      NOT is_lost AND prompt_tokens >= $long_factor * short_tokens AND excess_ns >= $slow_ns
+      NOT is_lost AND excess_ns >= $slow_ns
+        -- Long without what its cache lost, too.
+        AND prompt_tokens - lost_tokens >= $long_factor * short_tokens
         AND input_tokens >= $whole_share * short_input_tokens
         -- A model stands only where requests with nobody ahead follow their length: queues beside
         -- it blur what was seen.

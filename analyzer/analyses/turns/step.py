@@ -1,0 +1,168 @@
+"""The moment from which a series lies higher: cut by ranks, and told from a slow rise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from statistics import median
+from typing import Any
+
+FEWEST = 8
+"""Requests on each side of a cut."""
+STRONG = 4.0
+"""Standard deviations of the rank sum that the two sides have to be apart."""
+SHOWN = 2.5
+"""Where the characters of tools or system prompt show the same step, which is no chance."""
+LIKELY = 2.5
+"""What a cut needs to be looked at: a rise that ended parts no series as a whole."""
+LARGER = 0.7
+"""Chance that a value after the cut is larger than one before: below it the two are much alike."""
+_MOST_CUTS = 5
+
+
+def rows(told: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
+    """One row a group with a step up; ``told`` is in order of the group, then of time."""
+    for name, members in groupby(told, lambda one: one["group_name"]):
+        found = _step(list(members))
+        if found is not None:
+            yield (name, *found)
+
+
+def _step(parts: list[dict[str, Any]]) -> tuple[Any, ...] | None:
+    """Where prompts rise; else where tools and system prompt do, and prompts with them."""
+    chars = [one["chars"] for one in parts]
+    found = _rise(parts, [float(one["prompt"]) for one in parts])
+    if found is None and all(one is not None for one in chars):
+        found = _rise(parts, [float(one) for one in chars])
+    return found
+
+
+def _rise(parts: list[dict[str, Any]], series: list[float]) -> tuple[Any, ...] | None:
+    """The largest rise between two levels, with what lay before it and what follows."""
+    sizes = [float(one["prompt"]) for one in parts]
+    weights = [int(one["requests"]) for one in parts]
+    cuts = [0, *_cuts(series, weights), len(series)]
+    levels = [median(series[low:high]) for low, high in pairwise(cuts)]
+    rises = [after - before for before, after in pairwise(levels)]
+    if not rises or max(rises) <= 0:
+        return None
+    at = rises.index(max(rises)) + 1
+    middle = (levels[at - 1] + levels[at]) / 2
+    first, last = at - 1, at
+    while first and levels[first - 1] <= middle:
+        first -= 1
+    while last + 1 < len(levels) and levels[last + 1] > middle:
+        last += 1
+    low, high = cuts[first], cuts[last + 1]
+    cut, middle_chars = _by_chars(parts, low, cuts[at], high)
+    before, after = sizes[low:cut], sizes[cut:high]
+    z, larger = _apart(before, after, weights[low:cut], weights[cut:high])
+    is_shown = middle_chars is not None
+    if z < (SHOWN if is_shown else STRONG) or (larger < LARGER and not is_shown):
+        return None
+    if not is_shown and not _jumps(before, after):
+        return None
+    return (
+        parts[low]["first_nth"],
+        parts[cut - 1]["first_nth"] if weights[cut - 1] > 1 else parts[cut]["first_nth"],
+        parts[cut]["last_nth"],
+        None if high == len(parts) else parts[high - 1]["last_nth"],
+        (median(before) + median(after)) / 2,
+        middle_chars,
+        z,
+        larger,
+    )
+
+
+def _cuts(sizes: Sequence[float], weights: Sequence[int]) -> list[int]:
+    """Where the series parts in two, then its parts again, the clearest first."""
+    found: list[int] = []
+    open_parts = [(0, len(sizes))]
+    while open_parts and len(found) < _MOST_CUTS:
+        low, high = open_parts.pop(0)
+        best = _best(sizes[low:high], weights[low:high])
+        if best is not None:
+            found.append(low + best)
+            open_parts += [(low, low + best), (low + best, high)]
+    return sorted(found)
+
+
+def _best(sizes: Sequence[float], weights: Sequence[int]) -> int | None:
+    """The cut whose two sides differ most by their ranks; None where chance would do as well."""
+    count, all_weight = len(sizes), sum(weights)
+    ranks = _ranks(sizes)
+    best, place, running, weight = LIKELY, None, 0.0, 0
+    for k in range(1, count):
+        running += ranks[k - 1]
+        weight += weights[k - 1]
+        if weight < FEWEST or all_weight - weight < FEWEST:
+            continue
+        z = abs(_z(running, k, count))
+        if z > best:
+            best, place = z, k
+    return place
+
+
+def _z(rank_sum: float, k: int, count: int) -> float:
+    spread = (k * (count - k) * (count + 1) / 12) ** 0.5
+    return float((rank_sum - k * (count + 1) / 2) / spread)
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """From 1; equal values share the mean of their ranks."""
+    order = sorted(range(len(values)), key=lambda one: values[one])
+    ranks = [0.0] * len(values)
+    start = 0
+    for _, same in groupby(order, lambda one: values[one]):
+        members = list(same)
+        for one in members:
+            ranks[one] = start + (len(members) + 1) / 2
+        start += len(members)
+    return ranks
+
+
+def _apart(
+    before: Sequence[float], after: Sequence[float], old: Sequence[int], new: Sequence[int]
+) -> tuple[float, float]:
+    """Standard deviations of the rank sum, and the chance that a later value is the larger."""
+    if sum(old) < FEWEST or sum(new) < FEWEST:
+        return 0.0, 0.5
+    many, count = len(after), len(before) + len(after)
+    rank_sum = sum(_ranks([*before, *after])[len(before) :])
+    larger = (rank_sum - many * (many + 1) / 2) / (many * len(before))
+    return _z(rank_sum, many, count), larger
+
+
+def _jumps(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Two levels fit better than one straight line does: it is a step, not a slow rise."""
+    values = [*before, *after]
+    half = len(values) // 2
+    run = len(values) - half
+    slopes = [(values[k + run] - values[k]) / run for k in range(half)]
+    slope = median(slopes) if slopes else 0.0
+    base = median(value - slope * k for k, value in enumerate(values))
+    line = sum(abs(value - base - slope * k) for k, value in enumerate(values))
+    old, new = median(before), median(after)
+    step = sum(abs(value - old) for value in before) + sum(abs(value - new) for value in after)
+    return step < line
+
+
+def _by_chars(
+    parts: Sequence[dict[str, Any]], low: int, cut: int, high: int
+) -> tuple[int, float | None]:
+    """The same step in tools and system prompt, which shows the moment to the request."""
+    told = [one["chars"] for one in parts[low:high]]
+    if any(one is None for one in told):
+        return cut, None
+    old, new = median(told[: cut - low]), median(told[cut - low :])
+    if new <= old:
+        return cut, None
+    middle = (old + new) / 2
+    near = max(5, (high - low) // 10)
+    places = [
+        k for k in range(max(low + 1, cut - near), min(high, cut + near + 1))
+        if parts[k]["chars"] > middle >= parts[k - 1]["chars"]
+    ]  # fmt: skip
+    if not places:
+        return cut, None
+    return min(places, key=lambda k: abs(k - cut)), float(middle)

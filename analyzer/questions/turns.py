@@ -1,0 +1,202 @@
+"""Conversations: those that cost most, one of them call by call, and why caches were missed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analyzer.contract.types import Filters, Table
+from analyzer.engines.duckdb import Engine
+from analyzer.errors import AnalyzerError, near
+
+_SESSIONS = """WITH calls AS (
+  SELECT c.*, q.start_ns, e.could_tokens, coalesce(e.lost_tokens, 0) AS lost_tokens, l.reason,
+    k.usd, p.excess_usd, n.seen_tokens,
+    row_number() OVER (PARTITION BY c.session ORDER BY c.is_agent, c.at_ns, c.request_key) AS first,
+    row_number() OVER (
+      PARTITION BY c.session ORDER BY c.is_agent, c.at_ns DESC, c.request_key DESC) AS last
+  FROM turns_call AS c
+  JOIN resolve_request AS q ON c.request_key = q.request_key
+  LEFT JOIN turns_expected AS e ON c.request_key = e.request_key
+  LEFT JOIN turns_loss AS l ON c.request_key = l.request_key
+  LEFT JOIN turns_call_cost AS k ON c.request_key = k.request_key
+  LEFT JOIN turns_loss_cost AS p ON c.request_key = p.request_key
+  LEFT JOIN turns_seen AS n ON c.request_key = n.request_key
+),
+models AS (
+  SELECT session, max_by(model, n) AS model FROM (
+    SELECT session, model, count(*) AS n FROM calls GROUP BY session, model ORDER BY model
+  ) GROUP BY session
+),
+reasons AS (
+  SELECT session, max_by(reason, tokens) AS reason FROM (
+    SELECT session, reason, sum(lost_tokens) AS tokens FROM calls
+    WHERE reason IS NOT NULL GROUP BY session, reason ORDER BY reason
+  ) GROUP BY session
+)
+SELECT c.session,
+  max(CASE WHEN c.known <> 'alone' OR c.threads = 1 THEN c.known END) AS known,
+  m.model, min(c.start_ns) AS start_ns, max(c.at_ns) - min(c.at_ns) AS dur_ns,
+  count(DISTINCT c.thread) AS threads, count(*) AS calls,
+  max(CASE WHEN c.first = 1 THEN c.input_tokens END) AS first_tokens,
+  max(CASE WHEN c.last = 1 THEN c.input_tokens END) AS last_tokens,
+  max(c.input_tokens) AS max_tokens,
+  CAST(sum(c.input_tokens) AS BIGINT) AS input_tokens,
+  CASE WHEN count(c.read_tokens) > 0 THEN
+    CAST(sum(c.read_tokens) AS DOUBLE)
+      / nullif(sum(CASE WHEN c.read_tokens IS NOT NULL THEN c.input_tokens END), 0)
+    END AS read_ratio,
+  CASE WHEN count(c.read_tokens) > 0 THEN
+    CAST(sum(CASE WHEN c.read_tokens IS NOT NULL
+      THEN greatest(c.read_tokens, coalesce(c.read_tokens + c.lost_tokens, 0)) END) AS DOUBLE)
+      / nullif(sum(CASE WHEN c.read_tokens IS NOT NULL THEN c.input_tokens END), 0)
+    WHEN count(c.seen_tokens) > 0 THEN
+      CAST(sum(c.seen_tokens) AS DOUBLE) / nullif(sum(c.input_tokens), 0)
+    END AS could_ratio,
+  CAST(sum(c.lost_tokens) AS BIGINT) AS lost_tokens,
+  count(CASE WHEN c.lost_tokens > 0 THEN 1 END) AS losses,
+  r.reason, CAST(sum(c.output_tokens) AS BIGINT) AS output_tokens,
+  CASE WHEN count(c.usd) = count(*) THEN sum(c.usd) END AS cost_usd,
+  sum(c.excess_usd) AS lost_usd
+FROM (SELECT *, count(*) OVER (PARTITION BY session, thread) AS threads FROM calls) AS c
+JOIN models AS m ON c.session = m.session
+LEFT JOIN reasons AS r ON c.session = r.session
+GROUP BY c.session, m.model, r.reason
+ORDER BY cost_usd DESC NULLS LAST, input_tokens DESC, c.session"""
+
+_CALLS = """SELECT c.nth, c.turn, c.thread, q.id, q.start_ns, c.idle_ns,
+  nullif(c.model, '') AS model, c.input_tokens, c.read_tokens, c.fresh_tokens,
+  c.write_tokens, e.could_tokens,
+  l.lost_tokens, c.output_tokens, s.ttft_ns, k.usd AS cost_usd, p.excess_usd AS lost_usd,
+  c.event, l.reason, l.confidence, l.at_token, v.diagnosis
+FROM turns_call AS c
+JOIN resolve_request AS q ON c.request_key = q.request_key
+JOIN resolve_conversation AS v ON c.request_key = v.request_key
+LEFT JOIN latency_segment AS s ON c.request_key = s.request_key
+LEFT JOIN turns_expected AS e ON c.request_key = e.request_key
+LEFT JOIN turns_loss AS l ON c.request_key = l.request_key
+LEFT JOIN turns_call_cost AS k ON c.request_key = k.request_key
+LEFT JOIN turns_loss_cost AS p ON c.request_key = p.request_key
+WHERE c.session = {session} OR c.thread = {session}
+ORDER BY c.at_ns, c.thread, c.nth"""
+
+REASONS = """SELECT l.reason, l.confidence, count(*) AS calls,
+  count(DISTINCT l.session) AS sessions,
+  CAST(sum(l.lost_tokens) AS BIGINT) AS lost_tokens,
+  CAST(sum(l.lost_tokens) AS DOUBLE)
+    / nullif((SELECT sum(input_tokens) FROM turns_call), 0) AS share,
+  CAST(sum(c.extra_ns) AS BIGINT) AS extra_ns,
+  CASE WHEN count(c.excess_usd) = count(*) THEN sum(c.excess_usd) END AS lost_usd
+FROM turns_loss AS l
+JOIN turns_loss_cost AS c ON l.request_key = c.request_key
+GROUP BY l.reason, l.confidence
+ORDER BY lost_tokens DESC, l.reason, l.confidence"""
+
+_TOTALS = """SELECT count(*) AS calls, count(DISTINCT session) AS sessions,
+  count(DISTINCT CASE WHEN nth > 1 THEN session END) AS several,
+  sum(input_tokens) AS input_tokens,
+  sum(CASE WHEN read_tokens IS NOT NULL THEN input_tokens END) AS told_tokens,
+  sum(read_tokens) AS read_tokens,
+  count(CASE WHEN known IN ('hashes', 'size') THEN 1 END) AS stitched,
+  count(CASE WHEN known = 'size' THEN 1 END) AS suspected
+FROM turns_call"""
+
+_IDEAL = """SELECT sum(n.seen_tokens) AS seen_tokens, sum(n.short_tokens) AS short_tokens,
+  sum(n.long_tokens) AS long_tokens, sum(q.input_tokens) AS input_tokens
+FROM turns_seen AS n JOIN resolve_request AS q ON n.request_key = q.request_key"""
+
+
+def sessions(engine: Engine, most: int) -> Table:
+    """The conversations that cost most, or have the longest prompts where no price is known."""
+    limit = f"\nLIMIT {most}" if most else ""
+    rows = tuple(engine.rows(f"{_SESSIONS}{limit}"))
+    return Table("analyze.turns", rows, notes(engine, len(rows)))
+
+
+def calls(engine: Engine, session: str) -> Table:
+    """The calls of one conversation in order, those of its agents among them."""
+    rows = tuple(engine.rows(_CALLS.format(session=quoted(session))))
+    if not rows:
+        known = [str(row["session"]) for row in engine.rows(_KNOWN)]
+        told = f"; did you mean {', '.join(near(session, known))}?" if near(session, known) else ""
+        raise AnalyzerError(f"no session {session}{told}", hint="analyze turns lists them")
+    return Table("analyze.turns.calls", rows)
+
+
+_KNOWN = "SELECT DISTINCT session FROM turns_thread ORDER BY session LIMIT 10000"
+
+
+def quoted(text: str) -> str:
+    """A text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def reasons(engine: Engine) -> Table:
+    """Why tokens were not read from the cache that could have been."""
+    return Table("analyze.turns.reasons", tuple(engine.rows(REASONS)))
+
+
+def notes(engine: Engine, shown: int | None) -> tuple[str, ...]:
+    """How sessions are known, what the cache kept, and what it could have kept.
+
+    ``shown``: how many are listed; None where that is said elsewhere, and the losses too.
+    """
+    (all_,) = engine.rows(_TOTALS)
+    if not all_["calls"]:
+        return (_NOTHING,)
+    out = []
+    if shown is not None and shown < all_["sessions"]:
+        out.append(f"The first {shown:,} of {all_['sessions']:,} sessions; --top 0 lists all.")
+    if all_["stitched"]:
+        doubt = f", {all_['suspected']:,} of them by size alone" if all_["suspected"] else ""
+        out.append(
+            f"{all_['stitched']:,} calls have no session id and were joined to the call whose "
+            f"prompt they continue{doubt}."
+        )
+    out += [line for line in (_cached(all_), _ideal(engine)) if line]
+    return (*out, *_lost(engine)) if shown is not None else tuple(out)
+
+
+_NOTHING = (
+    "no call tells its prompt tokens: log usage (OpenAI streams: stream_options.include_usage), "
+    "or ingest transcripts"
+)
+
+
+def _cached(all_: dict[str, Any]) -> str:
+    if not all_["told_tokens"]:
+        return "No call tells what it read from a cache."
+    share = all_["read_tokens"] / all_["told_tokens"]
+    return f"{_percent(share)} of the prompt tokens were read from a cache, as the calls tell it."
+
+
+def _ideal(engine: Engine) -> str:
+    (row,) = engine.rows(_IDEAL)
+    if not row["input_tokens"]:
+        return ""
+    whole, short, long = (
+        row[f"{name}_tokens"] / row["input_tokens"] for name in ("seen", "short", "long")
+    )
+    return (
+        f"By their hashes, {_percent(whole)} of the prompt tokens had come before: what a cache "
+        f"without an end serves; {_percent(short)} within 5 minutes, {_percent(long)} within an "
+        "hour."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+def _lost(engine: Engine) -> tuple[str, ...]:
+    return tuple(
+        f"Lost, {row['reason']} ({row['confidence']}): {row['lost_tokens']:,} tokens in "
+        f"{row['calls']:,} call{'s' if row['calls'] > 1 else ''}."
+        for row in engine.rows(REASONS)
+    )
+
+
+def without_session(filters: Filters | None) -> Filters | None:
+    """A conversation is more than the calls that bear its id: its agents belong to it."""
+    from dataclasses import replace
+
+    return replace(filters, session=None) if filters else None

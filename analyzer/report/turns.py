@@ -1,0 +1,206 @@
+"""Conversations as people read them: a line a conversation, or a line a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from analyzer.report.blocks import Block, Grid, Words
+from analyzer.report.values import (
+    NONE,
+    duration,
+    moment,
+    money,
+    percent,
+    plain_number,
+    plural,
+    safe_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from analyzer.contract.types import Table
+
+    Row = dict[str, Any]
+
+_ENDS = 10
+"""Calls at both ends of a long conversation that are shown whatever happened in them."""
+_LONG = 60
+"""A conversation of more calls than this is cut to its ends and to what happened."""
+_MOST = 100
+_GAP = "…"
+
+
+def sessions(table: Table) -> list[Block]:
+    """Conversations, costliest first; only the columns that some of them have."""
+    notes: list[Block] = [Words(note) for note in table.notes]
+    if not table.rows:
+        return notes or [Words("no call belongs to a conversation")]
+    return [_grid([_session(row) for row in table.rows]), *notes]
+
+
+def _session(row: Row) -> dict[str, str]:
+    threads = f" in {row['threads']:,}" if row["threads"] > 1 else ""
+    return {
+        "session": safe_text(str(row["session"])),
+        "calls": f"{row['calls']:,}{threads}",
+        "prompt": _grown(row["first_tokens"], row["max_tokens"]),
+        "prompts, tokens": _short(row["input_tokens"]),
+        "cached": percent(row["read_ratio"]) if row["read_ratio"] is not None else NONE,
+        "could be": percent(row["could_ratio"]) if row["could_ratio"] is not None else NONE,
+        "lost": _lost(row),
+        "cost": money(row["cost_usd"]) if row["cost_usd"] is not None else NONE,
+        "for losses": money(row["lost_usd"]) if row["lost_usd"] else NONE,
+    }
+
+
+def _lost(row: Row) -> str:
+    if not row["lost_tokens"]:
+        return NONE
+    return f"{_short(row['lost_tokens'])} {safe_text(str(row['reason']))}"
+
+
+def _grown(first: int | None, highest: int | None) -> str:
+    if first is None or highest is None:
+        return NONE
+    return _short(first) if first == highest else f"{_short(first)} to {_short(highest)}"
+
+
+def _short(tokens: int | None) -> str:
+    """Tokens, in thousands and millions where there are many."""
+    if tokens is None:
+        return NONE
+    for size, letter in ((1_000_000, "M"), (10_000, "k")):
+        if tokens >= size:
+            unit = 1_000_000 if letter == "M" else 1_000
+            return f"{tokens / unit:,.3g} {letter}" if tokens < unit * 1000 else _whole(tokens)
+    return plain_number(tokens)
+
+
+def _whole(tokens: int) -> str:
+    return f"{tokens / 1_000_000:,.0f} M"
+
+
+def calls(table: Table) -> list[Block]:
+    """Calls in order; of a long conversation its ends and the calls in which something happened."""
+    several = len({row["thread"] for row in table.rows}) > 1
+    numbered = any(row["turn"] not in (None, row["nth"]) for row in table.rows)
+    shown, left = _cut(table.rows)
+    lines = [_call(row, several=several, numbered=numbered) if row else {} for row in shown]
+    out: list[Block] = [_grid(lines)]
+    if left:
+        told = "where nothing happened are" if left > 1 else "where nothing happened is"
+        out.append(Words(f"{plural(left, 'call')} {told} left out; -f csv has every one."))
+    return out + [Words(note) for note in table.notes]
+
+
+def _cut(rows: Sequence[Row]) -> tuple[list[Row | None], int]:
+    """Rows to show, None for a gap, and how many are left out."""
+    if len(rows) <= _LONG:
+        return list(rows), 0
+    spoken = [n for n, row in enumerate(rows) if row["reason"] or row["event"]]
+    keep = {*range(_ENDS), *range(len(rows) - _ENDS, len(rows)), *spoken[:_MOST]}
+    out: list[Row | None] = []
+    for n, row in enumerate(rows):
+        if n in keep:
+            out.append(row)
+        elif out and out[-1] is not None:
+            out.append(None)
+    return out, len(rows) - len(keep)
+
+
+def _call(row: Row, *, several: bool, numbered: bool) -> dict[str, str]:
+    lead = {"thread": safe_text(_below(str(row["thread"])))} if several else {}
+    return lead | {
+        "call": plain_number(row["nth"]),
+        "turn": _number(row["turn"]) if numbered else NONE,
+        "start": moment(row["start_ns"]) if row["start_ns"] is not None else NONE,
+        "after": duration(row["idle_ns"]) if row["idle_ns"] is not None else NONE,
+        "prompt": _short(row["input_tokens"]),
+        "cached": _short(row["read_tokens"]),
+        "fresh": _short(row["fresh_tokens"]),
+        "written": _short(row["write_tokens"]),
+        "output": _short(row["output_tokens"]),
+        "TTFT": duration(row["ttft_ns"]) if row["ttft_ns"] is not None else NONE,
+        "cost": money(row["cost_usd"]) if row["cost_usd"] is not None else NONE,
+        "what happened": happened(row),
+    }
+
+
+def _below(thread: str) -> str:
+    """Name of a thread below its conversation's: readers write session/agent."""
+    return thread.rpartition("/")[2]
+
+
+def _number(value: int | None) -> str:
+    return NONE if value is None else plain_number(value)
+
+
+_EVENTS = {
+    "first": "",
+    "agent": "a sub-agent begins",
+    "fork": "goes on from its parent",
+    "side call": "a side call",
+    "compaction": "compacted",
+    "shrunk": "shorter than before",
+    "model switch": "another model",
+}
+_REASONS = {
+    "changed": "prompt changed",
+    "rewritten": "history rewritten",
+    "expired": "expired",
+    "evicted": "evicted",
+    "elsewhere": "another server",
+    "restart": "server restarted",
+    "tier switch": "another tier",
+    "unknown": "not known why",
+    "compaction": "compacted",
+    "model switch": "another model",
+}
+
+
+def happened(row: Row) -> str:
+    """What is to be said of a call: its event, and what it lost and why."""
+    event = _EVENTS.get(row["event"] or "", str(row["event"] or ""))
+    if not row["reason"]:
+        return safe_text(event) or NONE
+    why = _REASONS.get(row["reason"], row["reason"])
+    at = f" at {_short(row['at_token'])}" if row["at_token"] is not None else ""
+    doubt = "?" if row["confidence"] == "suspected" else ""
+    told = f"lost {_short(row['lost_tokens'])}: {why}{at}{doubt}"
+    own = f" (provider: {row['diagnosis']})" if row["diagnosis"] else ""
+    return safe_text(f"{told}{own}" if event in ("", why) else f"{event}; {told}{own}")
+
+
+_DISPENSABLE = ("turn", "start", "prompts, tokens", "for losses", "could be", "fresh")
+"""Columns that a narrow terminal goes without, in this order."""
+
+
+def _grid(lines: Iterable[dict[str, str]]) -> Grid:
+    """Columns that some line has something in; an empty line is a gap."""
+    listed = list(lines)
+    names = [
+        name
+        for name in next((line for line in listed if line), {})
+        if any(line.get(name, NONE) not in ("", NONE) for line in listed)
+    ]
+    grid: Grid | None = None
+    spare = [name for name in _DISPENSABLE if name in names]
+    for dropped in range(len(spare), -1, -1):
+        kept = [name for name in names if name not in spare[:dropped]]
+        grid = _table(listed, kept, grid)
+    return grid or _table(listed, names, None)
+
+
+def _table(lines: list[dict[str, str]], names: list[str], narrow: Grid | None) -> Grid:
+    left = ("session", "thread", "start", "lost", "what happened")
+    return Grid(
+        header=tuple(names),
+        rows=tuple(
+            tuple(line.get(name, _GAP if name == names[0] else "") for name in names)
+            for line in lines
+        ),
+        right=tuple(name not in left for name in names),
+        keep=tuple(True for _ in names),
+        narrow=narrow,
+    )
