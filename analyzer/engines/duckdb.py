@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from analyzer.contract.types import Filters
 from analyzer.engines import _slices
@@ -19,8 +19,14 @@ from analyzer.store.case import Case
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"^-?\d+(\.\d+)?$")
-_AT_ONCE = 500
-"""Rows of one INSERT."""
+_PASSED = "passed_through"
+_ARROW = {
+    "BIGINT": pa.int64(),
+    "INTEGER": pa.int32(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "VARCHAR": pa.string(),
+}
 
 
 class Engine:
@@ -90,13 +96,16 @@ class Engine:
         cursor = self._case.connection.execute(self.text(analysis))
         names = [column[0] for column in cursor.description or ()]
         told = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        columns = ", ".join(f"{one.name} {one.type}" for one in analysis.returns)
-        self._case.run(f"CREATE TEMPORARY TABLE {analysis.name} ({columns})")
-        slots = ", ".join("?" for _ in analysis.returns)
-        for batch in batched(analysis.through()(told), _AT_ONCE):
-            values = ", ".join([f"({slots})"] * len(batch))
-            flat = [value for row in batch for value in row]
-            self._case.run(f"INSERT INTO {analysis.name} VALUES {values}", flat)
+        held = _columns(analysis, list(analysis.through()(told)))
+        named = ((one.name, one.type) for one in analysis.returns)
+        cast = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in named)
+        self._case.connection.register(_PASSED, held)
+        try:
+            self._case.run(
+                f"CREATE TEMPORARY TABLE {analysis.name} AS SELECT {cast} FROM {_PASSED}"
+            )
+        finally:
+            self._case.connection.unregister(_PASSED)
 
     def text(self, analysis: Analysis) -> str:
         """The SQL of an analysis as it is run here, filters filled in."""
@@ -111,11 +120,16 @@ def statements(sql: str) -> int:
         return 1
 
 
-def batched(rows: Iterable[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
-    """Lists of at most ``size`` rows."""
-    left = iter(rows)
-    while batch := list(islice(left, size)):
-        yield batch
+def _columns(analysis: Analysis, rows: list[tuple[Any, ...]]) -> pa.Table:
+    """Rows as columns; what Arrow has no exact type for goes as text, which the query casts."""
+    names = [one.name for one in analysis.returns]
+    cells = zip(*rows, strict=True) if rows else ([] for _ in names)
+    arrays = []
+    for one, told in zip(analysis.returns, cells, strict=True):
+        kind = _ARROW.get(one.type)
+        values = told if kind else [None if cell is None else str(cell) for cell in told]
+        arrays.append(pa.array(values, type=kind or pa.string()))
+    return pa.table(arrays, names=names)
 
 
 def _first_line(error: Exception) -> str:
