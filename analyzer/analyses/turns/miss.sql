@@ -54,7 +54,8 @@ held_against AS (
   JOIN turns_loss_cost AS c ON l.request_key = c.request_key
   JOIN timed AS t ON l.request_key = t.request_key
   JOIN usual AS u ON t.model = u.model AND t.route = u.route
-  WHERE l.reason NOT IN ('off', 'compaction')
+  -- A log that does not tell what was read does not show that it fell.
+  WHERE l.reason NOT IN ('off', 'compaction') AND l.read_tokens IS NOT NULL
 ),
 bounded AS (
   SELECT

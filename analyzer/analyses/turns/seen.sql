@@ -51,8 +51,8 @@ SELECT
   count(*) AS blocks,
   max(end_tokens) AS prompt_tokens,
   max(CASE WHEN used_ns IS NULL THEN 0 ELSE end_tokens END) AS seen_tokens,
-  max(CASE WHEN at_ns - used_end_ns < $short_ns THEN end_tokens ELSE 0 END) AS short_tokens,
-  max(CASE WHEN at_ns - used_end_ns < $long_ns THEN end_tokens ELSE 0 END) AS long_tokens,
+  max(CASE WHEN at_ns - used_end_ns <= $short_ns THEN end_tokens ELSE 0 END) AS short_tokens,
+  max(CASE WHEN at_ns - used_end_ns <= $long_ns THEN end_tokens ELSE 0 END) AS long_tokens,
   max(CASE WHEN requests > 1 AND uses >= $common * requests THEN end_tokens ELSE 0 END)
     AS common_tokens,
   max_by(used_key, block_index) FILTER (WHERE used_ns IS NOT NULL) AS seen_key,
