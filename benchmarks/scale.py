@@ -5,8 +5,8 @@
 (reading a hundred million chunks is extrapolated from the slice), then times whole commands and,
 apart, each analysis and play: seconds, peak memory, and the exponent of growth.
 
-Exponents are of processor time, which other work on the machine changes least. A scan of the chunks
-in the same run is the floor.
+Exponents are of processor time, which other work on the machine changes least. A scan of chunks and
+requests in the same run is the floor.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -171,6 +172,7 @@ case.run = run
 start = time.process_time()
 for _ in range(3):
     genuine("SELECT SUM(offset_ns), max(chunk_index) FROM chunk")
+    genuine("SELECT SUM(input_fresh_tokens), max(start_ns) FROM request")
 floor = (time.process_time() - start) / 3
 engine, failed = Engine(case), []
 for name in all_analyses():
@@ -207,7 +209,7 @@ def command(db: Path, *words: str) -> Cost:
 
 
 def each(db: Path) -> dict:
-    """Processor seconds of every analysis and play, and of a scan of the chunks."""
+    """Processor seconds of every analysis and play, and of a scan of chunks and requests."""
     done = subprocess.run(
         [sys.executable, "-c", _EACH, str(db)], capture_output=True, text=True, check=True
     )
@@ -235,22 +237,30 @@ def reading(folder: Path, megabytes: float) -> None:
         path.unlink()
 
 
-def grown(folder: Path, sizes: list[int], chunks: int) -> None:
-    """Every command, analysis and play at every size, with the exponent from the size before."""
+def grown(
+    folder: Path,
+    sizes: list[int],
+    commands: Sequence[tuple[str, ...]],
+    make: Callable[[Path, int], str],
+) -> None:
+    """Every command, analysis and play at every size, with the exponent from the size before.
+
+    ``make`` writes the case and says in words what is in it.
+    """
     before: tuple[int, dict, list[Cost]] | None = None
     for size in sizes:
         db = folder / f"{size}.duckdb"
-        write_case(db, size, chunks)
-        print(f"{size:,} requests, {size * chunks:,} chunks, {db.stat().st_size / 1e6:,.0f} MB")
-        costs = [command(db, *words) for words in COMMANDS]
-        for number, (words, took) in enumerate(zip(COMMANDS, costs, strict=True)):
+        made = make(db, size)
+        print(f"{made}, {db.stat().st_size / 1e6:,.0f} MB, load {os.getloadavg()[0]:.1f}")
+        costs = [command(db, *words) for words in commands]
+        for number, (words, took) in enumerate(zip(commands, costs, strict=True)):
             power = ""
             if before:
                 old = before[2][number]
                 power = f"  exponent {exponent(old.cpu_s, took.cpu_s, size / before[0]):.2f}"
             print(f"  {' '.join(words)[:44]:44} {took}{power}", flush=True)
         told = each(db)
-        print(f"  a scan of the chunks {told['floor']:.3f} CPU s", *told["failed"], sep="\n  ")
+        print(f"  a scan of the rows {told['floor']:.3f} CPU s", *told["failed"], sep="\n  ")
         for name, seconds in sorted(told["spent"].items(), key=lambda pair: -pair[1]):
             if seconds >= _NOTED_S and before:
                 old = before[1]["spent"].get(name, 0)
@@ -280,11 +290,16 @@ def main() -> None:
     parser.add_argument("--read-mb", type=float, default=200)
     parser.add_argument("--wide", type=int, default=1_000_000)
     asked = parser.parse_args()
+
+    def make(db: Path, size: int) -> str:
+        write_case(db, size, asked.chunks)
+        return f"{size:,} requests, {size * asked.chunks:,} chunks"
+
     with tempfile.TemporaryDirectory() as name:
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the first run")
         if asked.read_mb:
             reading(Path(name), asked.read_mb)
-        grown(Path(name), [int(size) for size in asked.sizes.split(",")], asked.chunks)
+        grown(Path(name), [int(size) for size in asked.sizes.split(",")], COMMANDS, make)
         if asked.wide:
             wide(Path(name), asked.wide)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -10,23 +11,38 @@ from analyzer.contract.tables import TABLES
 from analyzer.contract.types import Problem
 from analyzer.errors import AnalyzerError
 
+_REQUIRED = {
+    name: [f.name for f in schema if not f.nullable and f.name != "source_id"]
+    for name, schema in TABLES.items()
+}
+
 
 def conform(name: str, table: pa.Table, reader: str) -> pa.Table:
     """The table in the contract's types; anything else is the reader's mistake."""
-    schema = TABLES[name]
-    unknown = set(table.column_names) - set(schema.names)
+    unknown, right = _schema(name, table.schema)
     if unknown:
-        msg = f"reader {reader} gave table {name} an unknown column {', '.join(sorted(unknown))}"
+        msg = f"reader {reader} gave table {name} an unknown column {', '.join(unknown)}"
         raise AnalyzerError(msg, "this is a bug in the reader; please report it")
-    for field in schema:
-        if field.nullable or field.name == "source_id":
-            continue
-        told = field.name in table.column_names
-        empty = table.column(field.name).null_count if told else table.num_rows
+    for column in _REQUIRED[name]:
+        told = column in table.column_names
+        empty = table.column(column).null_count if told else table.num_rows
         if empty:
-            msg = f"reader {reader} left {name}.{field.name} empty in {empty} rows"
+            msg = f"reader {reader} left {name}.{column} empty in {empty} rows"
             raise AnalyzerError(msg, "this is a bug in the reader; please report it")
-    return table.cast(pa.schema([schema.field(one) for one in table.column_names]))
+    # A cast of nothing takes as long as reading a small file.
+    return table if table.schema.types == right else table.cast(_named(name, table))
+
+
+@lru_cache(1024)
+def _schema(name: str, given: pa.Schema) -> tuple[list[str], list[pa.DataType]]:
+    """Columns that the contract does not know, and the types it wants for the others."""
+    schema = TABLES[name]
+    unknown = sorted(set(given.names) - set(schema.names))
+    return unknown, [schema.field(one).type for one in given.names if one not in unknown]
+
+
+def _named(name: str, table: pa.Table) -> pa.Schema:
+    return pa.schema([TABLES[name].field(one) for one in table.column_names])
 
 
 def problem_table(problems: tuple[Problem, ...]) -> pa.Table:

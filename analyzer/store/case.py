@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -13,10 +12,10 @@ import duckdb
 import pyarrow as pa
 
 from analyzer.contract.tables import CONTRACT_VERSION, TABLES
-from analyzer.contract.types import Batch, Resume
+from analyzer.contract.types import Batch
 from analyzer.errors import AnalyzerError
-from analyzer.store._conform import conform, problem_table
-from analyzer.store._group import Group, span
+from analyzer.store._gather import Gathered
+from analyzer.store._group import Group
 from analyzer.store._limits import limits
 from analyzer.store._place import check_place
 from analyzer.store._room import no_room
@@ -32,7 +31,7 @@ _TYPES = {
     pa.decimal128(18, 9): "DECIMAL(18,9)",
     pa.decimal128(38, 12): "DECIMAL(38,12)",
 }
-_CHILD_TABLES = ("chunk", "prompt_block", "request_tag")
+_CHILD_TABLES = ("chunk", "prompt_block", "prompt_part", "request_tag")
 _ACCOUNT_TABLES = ("source", "source_note", "source_length")
 YEAR_ASSUMED = "was taken, the newest that fits"
 """How a reader ends the note on a year that nothing else in the case supports."""
@@ -91,10 +90,6 @@ class Case:
         shorter = self.run("SELECT sha256 FROM source_length")
         return Catalog((KnownSource(*row) for row in rows), (sha for (sha,) in shorter))
 
-    def known_sources(self) -> list[KnownSource]:
-        """Every source, for the question whether a file is new, known or has grown."""
-        return list(self.catalog.sources.values())
-
     def knows(self, sha256: str) -> bool:
         """Whether these very bytes were read, in this or an earlier, shorter form of a file."""
         return sha256 in self.catalog.hashes
@@ -128,23 +123,28 @@ class Case:
 
     @contextmanager
     def file(
-        self, row: Mapping[str, Any], known: KnownSource | None = None
+        self,
+        row: Mapping[str, Any],
+        known: KnownSource | None = None,
+        gathered: Gathered | None = None,
+        begin: bytes | None = None,
     ) -> Iterator[FileWriter]:
         """One file in one transaction: all of it is stored, or nothing.
 
         ``known`` is the source that has grown; without a resume point its rows are replaced.
+        ``gathered`` holds what was read of the file already, ``begin`` its first bytes.
         """
         if known is not None:
             self.begin()
         try:
-            writer = FileWriter(self, row, known)
+            writer = FileWriter(self, row, known, gathered)
             yield writer
             writer.finish()
         except BaseException:
             self._end("ROLLBACK")
             raise
         self._end("COMMIT")
-        self.catalog.add(writer.source())
+        self.catalog.add(writer.source(begin))
         if self.group.full:
             self.flush()
 
@@ -166,8 +166,8 @@ class Case:
             return
         self.begin()
         try:
-            for name, tables in group.tables.items():
-                self.insert(name, pa.concat_tables(tables, promote_options="permissive"))
+            for name, rows in group.tables():
+                self.insert(name, rows)
             self._end("COMMIT")
         except BaseException as error:
             self._end("ROLLBACK")
@@ -180,17 +180,20 @@ class Case:
 class FileWriter:
     """Appends the batches of one file and keeps its account."""
 
-    def __init__(self, case: Case, row: Mapping[str, Any], known: KnownSource | None) -> None:
+    def __init__(
+        self,
+        case: Case,
+        row: Mapping[str, Any],
+        known: KnownSource | None,
+        gathered: Gathered | None = None,
+    ) -> None:
         self._case = case
         self._row = dict(row)
-        self._counts: Counter[str] = Counter()
-        self._ignored: Counter[str] = Counter()
-        self._assumed: list[str] = []
-        self._resume: Resume | None = None
-        self._waiting: dict[str, list[pa.Table]] = {}
-        self.rows = 0
+        self.gathered = gathered or Gathered(str(row["path"]), str(row["reader"]))
         self.span: tuple[int | None, int | None] = (None, None)
         """First and last time the source tells, once it is finished."""
+        self.in_part = 0
+        """Records with a problem that gave a request all the same, once it is finished."""
         if known is None:
             self.source_id = case.catalog.next_id
             return
@@ -218,12 +221,13 @@ class FileWriter:
             [self.source_id, known.resume.records],
         )
         used -= again - had_problem
-        self._counts.update(records=known.resume.records, used=used)
+        gathered = self.gathered
+        gathered.counts.update(records=known.resume.records, used=used)
         notes = run(
             "SELECT kind, note, records FROM source_note WHERE source_id = ?", [self.source_id]
         )
-        self._ignored.update({note: n for kind, note, n in notes if kind == "ignored"})
-        self._assumed += [note for kind, note, _ in notes if kind == "assumed"]
+        gathered.ignored.update({note: n for kind, note, n in notes if kind == "ignored"})
+        gathered.assumed += [note for kind, note, _ in notes if kind == "assumed"]
         for table in TABLES:
             if table in _ACCOUNT_TABLES:
                 continue
@@ -239,97 +243,63 @@ class FileWriter:
             run(f"DELETE FROM {table} WHERE source_id = ?", [self.source_id])
 
     def append(self, batch: Batch) -> None:
-        """Store one batch; raises where it breaks the contract or its account does not add up."""
-        problems = len({problem.record for problem in batch.problems})
-        ignored = sum(batch.ignored.values())
-        if batch.records != batch.used + ignored + problems:
-            msg = (
-                f"reader {self._row['reader']} lost count in {self._row['path']}: {batch.records} "
-                f"records, {batch.used} used, {ignored} ignored, {problems} problems"
-            )
-            raise AnalyzerError(msg, "this is a bug in the reader; please report it")
-        self._counts.update(records=batch.records, used=batch.used)
-        self._ignored.update(batch.ignored)
-        self._assumed += [note for note in batch.assumed if note not in self._assumed]
-        self._resume = batch.resume or self._resume
-        for name, table in batch.tables.items():
-            self._insert(name, table)
-        if batch.problems:
-            self._insert("problem", problem_table(batch.problems))
-
-    def _insert(self, name: str, table: pa.Table) -> None:
-        if table.num_rows == 0:
-            return
-        waiting = self._waiting.setdefault(name, [])
-        waiting.append(conform(name, table, str(self._row["reader"])))
-        self.rows += table.num_rows if name != "problem" else 0
-        if sum(one.num_rows for one in waiting) >= _INSERT_ROWS:
-            self._case.begin()
-            rows = pa.concat_tables(self._waiting.pop(name), promote_options="permissive")
-            whole = rows.num_rows // _ROW_GROUP * _ROW_GROUP
-            self._case.insert(name, rows.slice(0, whole), self.source_id)
-            self._waiting[name] = [rows.slice(whole)]
+        """Take one batch; raises where it breaks the contract or its account does not add up."""
+        self.gathered.append(batch)
+        for name in list(self.gathered.tables):
+            if self.gathered.waiting(name) >= _INSERT_ROWS:
+                self._case.begin()
+                rows = self.gathered.pop(name)
+                whole = rows.num_rows // _ROW_GROUP * _ROW_GROUP
+                self._case.insert(name, rows.slice(0, whole), self.source_id)
+                self.gathered.tables[name] = [rows.slice(whole)]
 
     def finish(self) -> None:
         """Hand over what still waits, the source row and its notes."""
-        tables = {
-            name: pa.concat_tables(some, promote_options="permissive")
-            for name, some in self._waiting.items()
-        }
-        self._waiting = {}
+        self.gathered.end()
+        tables = {name: self.gathered.pop(name) for name in list(self.gathered.tables)}
         if self._case.begun:
             for name, rows in tables.items():
                 self._case.insert(name, rows, self.source_id)
-            self.span = self._span()
+            self.span, self.in_part = self._span(), self._in_part()
         else:
-            self.span = span(tables)
+            self.span, self.in_part = self.gathered.span, self.gathered.in_part
         account = self._account_rows(*self.span)
         if self._case.begun:
-            for name, rows in account.items():
-                self._case.insert(name, rows)
+            for name, told in account.items():
+                self._case.insert(name, pa.Table.from_pylist(told, schema=TABLES[name]))
         else:
-            self._case.group.add(self.source_id, tables | account)
+            self._case.group.add(self.source_id, tables, account)
 
-    def _account_rows(self, first: int | None, last: int | None) -> dict[str, pa.Table]:
-        ignored = sum(self._ignored.values())
-        records, used = self._counts["records"], self._counts["used"]
+    def _account_rows(self, first: int | None, last: int | None) -> dict[str, list[dict[str, Any]]]:
+        gathered = self.gathered
+        account = gathered.account()
         self._row |= {
             "source_id": self.source_id,
-            "records": records,
-            "used": used,
-            "ignored": ignored,
-            "problems": records - used - ignored,
+            **account,
             "first_ns": first,
             "last_ns": last,
-            "resume": dump_resume(self._resume) if self._resume else None,
+            "resume": dump_resume(gathered.resume) if gathered.resume else None,
         }
-        self._resume = None
-        source = pa.Table.from_pylist([self._row], schema=TABLES["source"])
+        gathered.resume = None
         notes = [
             {"source_id": self.source_id, "kind": "ignored", "note": note, "records": n}
-            for note, n in sorted(self._ignored.items())
+            for note, n in sorted(gathered.ignored.items())
         ] + [
-            {"source_id": self.source_id, "kind": "assumed", "note": note, "records": records}
-            for note in self._assumed
-        ]
-        told = pa.Table.from_pylist(notes, schema=TABLES["source_note"])
-        return {"source": source, "source_note": told}
+            {
+                "source_id": self.source_id, "kind": "assumed", "note": note,
+                "records": account["records"],
+            }
+            for note in gathered.assumed
+        ]  # fmt: skip
+        return {"source": [self._row], "source_note": notes}
 
-    def source(self) -> KnownSource:
+    def source(self, begin: bytes | None) -> KnownSource:
         """It, once it is finished."""
         row = self._row
         return KnownSource(
-            self.source_id, row["path"], row["sha256"], row["bytes"], row["reader"], row["resume"]
-        )
-
-    def account(self) -> dict[str, int]:
-        """records, used, ignored, problems so far."""
-        ignored = sum(self._ignored.values())
-        records, used = self._counts["records"], self._counts["used"]
-        return {
-            "records": records, "used": used, "ignored": ignored,
-            "problems": records - used - ignored,
-        }  # fmt: skip
+            self.source_id, row["path"], row["sha256"], row["bytes"], row["reader"], row["resume"],
+            begin,
+        )  # fmt: skip
 
     def _span(self) -> tuple[int | None, int | None]:
         parts = " UNION ALL ".join(
@@ -339,6 +309,16 @@ class FileWriter:
         )
         ((first, last),) = self._case.run(f"SELECT min(a), max(b) FROM ({parts})")
         return first, last
+
+    def _in_part(self) -> int:
+        if not (self.gathered.rows and self.gathered.account()["problems"]):
+            return 0
+        ((count,),) = self._case.run(
+            "SELECT count(DISTINCT p.record) FROM problem AS p JOIN request AS r "
+            "ON p.source_id = r.source_id AND p.record = r.record WHERE p.source_id = ?",
+            [self.source_id],
+        )
+        return int(count)
 
 
 # -- opening ------------------------------------------------------------------------------------
