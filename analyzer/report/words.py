@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from analyzer.contract.types import SEVERITIES
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from analyzer.contract.types import CannotSay, Criterion, Finding, Findings
 
+_TIMES = frozenset({"s", "ms", "us", "ns"})
 _RATES = frozenset({"error_rate", "cache_read_share", "requests_per_minute"})
 
 NOT_CLEAR = "not looked at for want of data: this does not mean healthy"
@@ -33,10 +35,11 @@ def size_of(value: Finding) -> str:
     else:
         parts = [touched, f"{quantity(size.value, size.unit)} {size.of}"]
     if value.share:
-        whole = "cost" if size.unit == "usd" else "end-to-end time"
+        is_time = size.unit in _TIMES or (size.unit != "usd" and value.cost_usd is None)
+        whole = "end-to-end time" if is_time else "cost"
         parts.append(f"{percent(value.share)} of {whole}")
     if value.cost_usd is not None:
-        parts.append(f"{value.cost_usd} USD")
+        parts.append(quantity(Decimal(value.cost_usd), "usd"))
     return safe_text(", ".join(parts))
 
 

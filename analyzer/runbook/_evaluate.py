@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from analyzer.contract.types import (
@@ -142,8 +143,8 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
         value = float(engine.value(size.sql) or 0)
     if size.unit != "s" and value.is_integer():
         value = int(value)
-    is_time = size.time or (size.unit == "s" and size.sql is None)
-    share = touched.excess / touched.total if is_time and touched.total else 0.0
+    cost, of_cost = _cost(front, engine)
+    share = touched.excess / touched.total if front.is_time and touched.total else of_cost
     # A share of requests is no share of time, but weighs as one.
     weight = value if size.unit == "ratio" and not size.time else share
     share, value = steady(min(1.0, max(0.0, share))), steady(value)
@@ -170,14 +171,16 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
         share=share,
         confidence=_confidence(front, engine),
         coverage=min(1.0, coverage),
+        cost_usd=cost,
         where=touched.where,
         window=(touched.first_ns, touched.last_ns)
         if touched.first_ns is not None and touched.last_ns is not None
         else None,
         evidence=evidence,
         actions=tuple(
-            Action(_fill(one.do, words), one.owner, _fill(one.expect, words))
+            Action(do, one.owner, _fill(one.expect, words))
             for one in front.actions
+            if (do := _fill(one.do, words))
         ),
         done_when=tuple(
             Criterion(one.metric, one.op, one.value, one.unit, one.sql) for one in front.done_when
@@ -191,6 +194,15 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
         record_it=front.record,
         chart=chart_of(front.chart, engine) if front.chart else None,
     )
+
+
+def _cost(front: Front, engine: Engine) -> tuple[str | None, float]:
+    """Dollars to nine decimals, and the share of all cost where that is the finding's share."""
+    told = engine.value(front.cost.sql) if front.cost else None
+    if front.cost is None or told is None:
+        return None, 0.0
+    whole = engine.value(front.cost.whole) if front.cost.whole and front.is_share_of_cost else None
+    return f"{Decimal(told):.9f}", float(told) / float(whole) if whole else 0.0
 
 
 def steady(value: Any) -> Any:  # noqa: ANN401 - a scalar of any SQL type

@@ -52,6 +52,17 @@ class FiresWhen(Struct, kw_only=True, forbid_unknown_fields=True):
     at_most: Literal["critical", "warning", "note"] = "critical"
 
 
+class CostOf(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What the finding costs, in dollars: ``sql``; NULL where a price is missing.
+
+    ``whole`` is the cost it is part of: where the magnitude is no time, the finding's share is of
+    that.
+    """
+
+    sql: Sql
+    whole: Sql | None = None
+
+
 class Need(Struct, kw_only=True, forbid_unknown_fields=True):
     """An input: ``sql`` counts the requests in scope that carry it; ``how`` to record it."""
 
@@ -123,7 +134,18 @@ class Front(Struct, kw_only=True, forbid_unknown_fields=True):
     must_not: str = ""
     record: str = ""
     confidence_sql: Sql | None = None
+    cost: CostOf | None = None
     chart: ChartOf | None = None
+
+    @property
+    def is_time(self) -> bool:
+        """``excess`` is time, so that its share of all time can be told."""
+        return self.magnitude.time or (self.magnitude.unit == "s" and self.magnitude.sql is None)
+
+    @property
+    def is_share_of_cost(self) -> bool:
+        """The share of the finding is one of money."""
+        return self.cost is not None and self.cost.whole is not None and not self.is_time
 
 
 class Play(Struct, frozen=True):
@@ -145,13 +167,15 @@ class Play(Struct, frozen=True):
         if rule.smallest:
             parts.append(f"a magnitude of at least {rule.smallest:g} {self.front.magnitude.unit}")
         if rule.relative:
-            parts.append(f"an effect of at least {rule.relative:.0%} of their time")
+            of = "time" if self.front.is_time else "whole"
+            parts.append(f"an effect of at least {rule.relative:.0%} of their {of}")
         if rule.at_most == "note":
             head = "always a note"
         else:
             head = f"a warning from {' and '.join(parts)} on, else a note"
         if rule.at_most == "critical":
-            head += f"; critical from {rule.critical_share:.0%} of all time on"
+            whole = "cost" if self.front.is_share_of_cost else "time"
+            head += f"; critical from {rule.critical_share:.0%} of all {whole} on"
         must_not = f" Does not fire: {self.front.must_not}" if self.front.must_not else ""
         return f"{head}. {rule.why}{must_not}"
 
