@@ -129,7 +129,7 @@ def test_other_values_in_their_units():
     assert values.quantity(2.0, "s") == "2.00 s"
     assert values.quantity(4812330, "tokens") == "4,812,330 tokens"
     assert values.cell("generation_tokens_per_s", 1234.5) == "1,234 /s"
-    assert values.cell("cost_usd", Decimal("12.418250000")) == "12.418250000"
+    assert values.cell("cost_usd", Decimal("12.418250000")) == "$12.42"
     assert values.moment(ex.START) == "2026-09-17 14:10:00Z"
     assert values.rfc3339(ex.START + 1_500_000) == "2026-09-17T14:10:00.0015Z"
     assert values.window(ex.INCIDENT) == "2026-09-17 14:30:00Z to 14:52:30Z"

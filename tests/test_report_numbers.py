@@ -109,7 +109,7 @@ def _longer(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: v if k in {"group", "unit"} else _longer(v) for k, v in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        kept = {"unit", "x", "y", "kind", "severity", "group", "confidence"}
+        kept = {"unit", "x", "y", "kind", "severity", "group", "confidence", "cost_usd"}
         parts = {f.name: getattr(value, f.name) for f in fields(value)}
         return replace(value, **{k: v if k in kept else _longer(v) for k, v in parts.items()})
     return value
