@@ -74,10 +74,10 @@ def explained(value: Finding, queries: Queries) -> list[Block]:
     out: list[Block] = [outcomes.found(value)]
     if value.symptom:
         out += [Heading("Symptom"), Words(value.symptom)]
-    if value.evidence:
+    if words.answered(value.evidence):
         lines = tuple(
             f"{item.label}: {quantity(item.value, item.unit)}{queries.mark(item.sql)}"
-            for item in value.evidence
+            for item in words.answered(value.evidence)
         )
         out += [Heading("Evidence"), Items(lines)]
     if value.how_computed.startswith(("SELECT", "WITH")):

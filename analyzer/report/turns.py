@@ -45,7 +45,7 @@ def _session(row: Row) -> dict[str, str]:
         "session": safe_text(str(row["session"])),
         "calls": f"{row['calls']:,}{threads}",
         "prompt": _grown(row["first_tokens"], row["max_tokens"]),
-        "prompts, tokens": _short(row["input_tokens"]),
+        "prompts, tokens": shortly(row["input_tokens"]),
         "cached": percent(row["read_ratio"]) if row["read_ratio"] is not None else NONE,
         "could be": percent(row["could_ratio"]) if row["could_ratio"] is not None else NONE,
         "lost": _lost(row),
@@ -57,16 +57,16 @@ def _session(row: Row) -> dict[str, str]:
 def _lost(row: Row) -> str:
     if not row["lost_tokens"]:
         return NONE
-    return f"{_short(row['lost_tokens'])} {safe_text(str(row['reason']))}"
+    return f"{shortly(row['lost_tokens'])} {safe_text(str(row['reason']))}"
 
 
 def _grown(first: int | None, highest: int | None) -> str:
     if first is None or highest is None:
         return NONE
-    return _short(first) if first == highest else f"{_short(first)} to {_short(highest)}"
+    return shortly(first) if first == highest else f"{shortly(first)} to {shortly(highest)}"
 
 
-def _short(tokens: int | None) -> str:
+def shortly(tokens: int | None) -> str:
     """Tokens, in thousands and millions where there are many."""
     if tokens is None:
         return NONE
@@ -116,11 +116,11 @@ def _call(row: Row, *, several: bool, numbered: bool) -> dict[str, str]:
         "turn": _number(row["turn"]) if numbered else NONE,
         "start": moment(row["start_ns"]) if row["start_ns"] is not None else NONE,
         "after": duration(row["idle_ns"]) if row["idle_ns"] is not None else NONE,
-        "prompt": _short(row["input_tokens"]),
-        "cached": _short(row["read_tokens"]),
-        "fresh": _short(row["fresh_tokens"]),
-        "written": _short(row["write_tokens"]),
-        "output": _short(row["output_tokens"]),
+        "prompt": shortly(row["input_tokens"]),
+        "cached": shortly(row["read_tokens"]),
+        "fresh": shortly(row["fresh_tokens"]),
+        "written": shortly(row["write_tokens"]),
+        "output": shortly(row["output_tokens"]),
         "TTFT": duration(row["ttft_ns"]) if row["ttft_ns"] is not None else NONE,
         "cost": money(row["cost_usd"]) if row["cost_usd"] is not None else NONE,
         "what happened": happened(row),
@@ -165,14 +165,14 @@ def happened(row: Row) -> str:
     if not row["reason"]:
         return safe_text(event) or NONE
     why = _REASONS.get(row["reason"], row["reason"])
-    at = f" at {_short(row['at_token'])}" if row["at_token"] is not None else ""
+    at = f" at {shortly(row['at_token'])}" if row["at_token"] is not None else ""
     doubt = "?" if row["confidence"] == "suspected" else ""
-    told = f"lost {_short(row['lost_tokens'])}: {why}{at}{doubt}"
+    told = f"lost {shortly(row['lost_tokens'])}: {why}{at}{doubt}"
     own = f" (provider: {row['diagnosis']})" if row["diagnosis"] else ""
     return safe_text(f"{told}{own}" if event in ("", why) else f"{event}; {told}{own}")
 
 
-_DISPENSABLE = ("turn", "start", "prompts, tokens", "for losses", "could be", "fresh")
+_DISPENSABLE = ("turn", "start", "prompts, tokens", "for losses", "could be", "fresh", "output")
 """Columns that a narrow terminal goes without, in this order."""
 
 

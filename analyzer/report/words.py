@@ -12,7 +12,7 @@ from analyzer.report.values import percent, plural, quantity, safe_text, signifi
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analyzer.contract.types import CannotSay, Criterion, Finding, Findings
+    from analyzer.contract.types import CannotSay, Criterion, Evidence, Finding, Findings
 
 _TIMES = frozenset({"s", "ms", "us", "ns"})
 _RATES = frozenset({"error_rate", "cache_read_share", "requests_per_minute"})
@@ -24,6 +24,11 @@ def by_severity(found: Iterable[Finding]) -> list[Finding]:
     """Worst first; within one severity the order given stays."""
     rank = {name: index for index, name in enumerate(SEVERITIES)}
     return sorted(found, key=lambda item: rank.get(item.severity, len(rank)))
+
+
+def answered(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """The evidence that this case holds; what it has no answer to stands in JSON alone."""
+    return tuple(item for item in evidence if item.value is not None and item.value != "")
 
 
 def size_of(value: Finding) -> str:
