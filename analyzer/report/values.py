@@ -44,6 +44,7 @@ _HASH_SHOWN = 12
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STEPS = ((1, "ns"), (1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s"))
+_CENT = Decimal("0.01")
 _NS_PER_S = 1_000_000_000
 _UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": _NS_PER_S}
 
@@ -197,8 +198,11 @@ def quantity(value: float | str | Decimal | None, unit: str) -> str:
 
 def money(value: float | Decimal) -> str:
     """Dollars: to the cent from one on, below to four digits that matter."""
-    size = abs(float(value))
-    digits = 2 if size >= 1 or size == 0 else 4 if size >= 0.01 else 6
+    exact = value if isinstance(value, Decimal) else Decimal(repr(value))
+    if not exact.is_finite():
+        return NONE
+    size = abs(exact)
+    digits = 2 if size >= 1 or size == 0 else 4 if size >= _CENT else 6
     text = f"{size:,.{digits}f}"
     return f"-${text}" if value < 0 else f"${text}"
 
