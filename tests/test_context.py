@@ -267,7 +267,7 @@ def _series(sizes):
     return [
         {
             "group_name": "g", "first_nth": k + 1, "last_nth": k + 1, "requests": 1, "prompt": size,
-            "chars": None,
+            "chars": None, "first_ns": k * 86_400 * 10**9,
         }
         for k, size in enumerate(sizes)
     ]  # fmt: skip

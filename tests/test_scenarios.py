@@ -21,6 +21,7 @@ _QUIET = [
     "errors.truncated-output", "trust.duplicate-usage", "cache.prefix-changed", "cache.expired",
     "cache.model-switch", "cache.evicted", "cache.below-minimum", "cache.unused-writes",
     "prefill.cache-miss", "context.growth", "context.base-inflation", "context.compaction-loop",
+    "cost.hidden-attempts", "cost.unreconciled",
 ]  # fmt: skip
 
 
@@ -76,6 +77,13 @@ RIGHT = {
     "A11/main": _right("context.base-inflation", "prefill", 57, 9_416, "tokens")
     | {"cost_usd": "1.0734", "told": [5_992, 15_408, 12, 31, 22_800, 60_400, 0.0188]},
     "A11/twin": _silent(),
+    "A12/main": _right("cost.hidden-attempts", "none", 45, 1.035, "usd")
+    | {
+        "cost_usd": "1.035",
+        "told": [60, 105, 2.415, 1.380, 1.75, 60e9, 66e9],
+        "said": ["1/2/4 s", "61/62/64 s"],
+    },
+    "A12/twin": _silent(),
     "A13/main": _right("trust.duplicate-usage", "none", 70, 3.083, "times"),
     "A13/twin": _silent(),
     "A15/main": _right("decode.below-bound", "decode", 5, 4.83 / 14.9, "ratio"),

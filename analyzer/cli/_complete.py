@@ -48,16 +48,30 @@ def tables(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer
 
 
 def groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    """Keys of ``--by``; the last of a list is completed."""
+    """Keys of ``latency --by``; the last of a list is completed."""
     del ctx, param
     with suppress(Exception):
         from analyzer import api
 
-        before, comma, typed = incomplete.rpartition(",")
-        taken = before.split(",")
-        names = _begin((name for name in api.groups() if name not in taken), typed)
-        return [f"{before}{comma}{name}" for name in names]
+        return _last(api.groups(), incomplete)
     return []
+
+
+def costs(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Keys of ``cost --by``."""
+    del ctx, param
+    with suppress(Exception):
+        from analyzer import api
+
+        return _last(api.cost_groups(), incomplete)
+    return []
+
+
+def _last(names: Iterable[str], incomplete: str) -> list[str]:
+    before, comma, typed = incomplete.rpartition(",")
+    taken = before.split(",")
+    begun = _begin((name for name in names if name not in taken), typed)
+    return [f"{before}{comma}{name}" for name in begun]
 
 
 def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,7 @@ _BYTES = {
     "": 1.0, "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
     "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "tib": 2.0**40,
 }  # fmt: skip
+_DOLLARS = re.compile(r"\s*\$?\s*(\d{1,6}(?:\.\d{1,6})?)\s*")
 _PARAMS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 
 
@@ -48,3 +50,19 @@ class Amount(click.ParamType[float]):
 SIZE = Amount("size", _BYTES, "80GB or a number of bytes", rate=False)
 RATE = Amount("bandwidth", _BYTES, "3350GB/s or 3.35TB/s", rate=True)
 PARAMS = Amount("count", _PARAMS, "7e9 or 7B", rate=False)
+
+
+class Dollars(click.ParamType[Decimal]):
+    """Dollars above 0, as written: ``2.99`` or ``$2.99``."""
+
+    name = "dollars"
+
+    def convert(
+        self, value: str | Decimal, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Decimal:
+        """Read them without a detour over binary fractions."""
+        if isinstance(value, Decimal):
+            return value
+        if not (match := _DOLLARS.fullmatch(value)) or not (amount := Decimal(match[1])):
+            self.fail(f"{value!r} is no price; write 2.99", param, ctx)
+        return amount

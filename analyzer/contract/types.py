@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from analyzer.contract.conversations import Conversations
+    from analyzer.contract.costs import Costs
 
 SEVERITIES = ("critical", "warning", "note")
 CONFIDENCES = ("measured", "derived", "modelled", "suspected")
@@ -147,6 +148,7 @@ class Finding:
     how_computed: str = ""
     record_it: str = ""
     chart: Chart | None = None
+    unit: str = "requests"
 
 
 @dataclass(frozen=True)
@@ -282,6 +284,7 @@ class Report:
     law_charts: tuple[Chart, ...] = ()
     objectives: Objectives | None = None
     turns: Conversations | None = None
+    costs: Costs | None = None
 
 
 @dataclass(frozen=True)
@@ -356,6 +359,7 @@ class RequestView:
     records: tuple[dict[str, Any], ...]
     notes: tuple[str, ...] = ()
     lines: tuple[dict[str, Any], ...] = ()
+    cost: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from analyzer.contract.types import Findings, Incident, Report, Series
 from analyzer.engines.duckdb import Engine
-from analyzer.questions import hardware, timeline
+from analyzer.questions import cost_asked, hardware, timeline
 from analyzer.questions import law as laws
 from analyzer.questions._runs import runs_apart, told
 from analyzer.questions.compare import changes
@@ -30,6 +30,7 @@ def build(
     *,
     window_given: bool = False,
     slo: Sequence[str] = (),
+    filtered: bool = False,
 ) -> Report:
     """The report of one case under its filters; its times come from the data."""
     window = timeline.window_of(engine)
@@ -69,6 +70,7 @@ def build(
         law_charts=laws.charts(engine),
         objectives=objectives(engine, slo, drawn=True) if slo else None,
         turns=conversations(engine),
+        costs=cost_asked.reported(engine, filtered=filtered),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from analyzer.contract.types import Bar, RequestView
 from analyzer.engines.duckdb import Engine, literal
 from analyzer.errors import AnalyzerError
-from analyzer.questions import modelled, stalls
+from analyzer.questions import modelled, request_cost, stalls
 
 _FACTS = (
     "model", "route", "provider", "deployment", "session_id", "turn", "attempt", "status", "error",
@@ -44,6 +44,7 @@ def view_of(engine: Engine, key: int) -> RequestView:
         segments=_segments(segment) + fitted,
         tokens=_tokens(engine, key, request),
         records=_records(engine, key),
+        cost=request_cost.of_request(engine, key),
         notes=tuple(filter(None, (_attempts(engine, request), _open(engine, segment, request))))
         + _notes(engine, key, segment, token)
         + stalls.of_request(engine, key)

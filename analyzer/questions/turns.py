@@ -178,9 +178,25 @@ def _ideal(engine: Engine) -> str:
     )
     return (
         f"By their hashes, {_percent(whole)} of the prompt tokens had come before: what a cache "
-        f"without an end serves; {_percent(short)} within 5 minutes, {_percent(long)} within an "
-        "hour."
+        f"without limits would serve. With a lifetime of 5 minutes it would be {_percent(short)}, "
+        f"with one of an hour {_percent(long)}."
     )
+
+
+_LOST_AS = {
+    "changed": "for the prompt changed",
+    "rewritten": "for the history was rewritten",
+    "compaction": "for the history was compacted",
+    "expired": "for the pause outlasted the cache",
+    "evicted": "for other traffic pushed it out",
+    "elsewhere": "for another server answered",
+    "restart": "for the cache was emptied as a whole",
+    "model switch": "for another model answered",
+    "tier switch": "for another service tier answered",
+    "off": "for the cache of this model never served anything",
+    "unknown": "and nothing tells why",
+}
+"""Why tokens had to be computed again that the call before had sent."""
 
 
 def _percent(share: float) -> str:
@@ -189,7 +205,7 @@ def _percent(share: float) -> str:
 
 def _lost(engine: Engine) -> tuple[str, ...]:
     return tuple(
-        f"Lost, {row['reason']} ({row['confidence']}): {row['lost_tokens']:,} tokens in "
+        f"Lost, {_LOST_AS[row['reason']]} ({row['confidence']}): {row['lost_tokens']:,} tokens in "
         f"{row['calls']:,} call{'s' if row['calls'] > 1 else ''}."
         for row in engine.rows(REASONS)
     )

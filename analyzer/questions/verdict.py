@@ -28,10 +28,11 @@ def verdict(
     ``engines``: what the servers' own samples show, for a case without requests. ``apart``: that
     it holds runs far apart.
     """
+    serious = [one for one in findings.found if one.severity != "note"]
     if not any(row["requests"] for row in latency.rows):
         silent = "The case holds no requests with a duration, so nothing can be said of latency."
-        return f"{silent} {engines}".rstrip()
-    serious = [one for one in findings.found if one.severity != "note"]
+        told = [*_causes(serious[:_MOST], None), *_first(serious)]
+        return " ".join([silent, *filter(None, [engines]), *told])
     blind = _unexplained(findings, latency, say)
     sentences = [f"{apart}."] if apart else []
     sentences += [_when(standout, say, explained=bool(serious or blind))] if standout else []
@@ -40,9 +41,7 @@ def verdict(
     if more > 0:
         sentences.append(f"Further findings below: {more}.")
     sentences += blind
-    first = next((one.actions[0] for one in serious if one.actions), None)
-    if first is not None:
-        sentences.append(f"First: {first.do}")
+    sentences += _first(serious)
     if len(sentences) == bool(apart):
         unseen = len(findings.cannot_say)
         rest = f"; {unseen} could not look for want of data" if unseen else ""
@@ -52,6 +51,11 @@ def verdict(
     if standout is None and requests < ENOUGH:
         sentences.append(f"{_capital(no_window(requests))}.")
     return " ".join(sentences)
+
+
+def _first(serious: list[Finding]) -> list[str]:
+    first = next((one.actions[0] for one in serious if one.actions), None)
+    return [] if first is None else [f"First: {first.do}"]
 
 
 def _when(found: Standout, say: Callable[[Any, str], str], *, explained: bool) -> str:

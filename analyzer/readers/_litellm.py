@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from analyzer.readers._jsonl import Bad, Sink, usd
 from analyzer.readers._loadgen import asked
 from analyzer.readers._part_bodies import prompt_in, settings_in
 from analyzer.readers._parts import Prompt
+from analyzer.readers._prefix import digest_of
 from analyzer.readers._rows import text_or_none
 from analyzer.readers._times import ms_to_ns
 from analyzer.readers._usage import BUCKETS, token_buckets
@@ -152,5 +154,23 @@ def add_tags(sink: Sink, record: int, row: dict[str, Any], metadata: dict[str, A
         for label in (labels[:_MOST_TAGS] if isinstance(labels, list) else ())
         if isinstance(label, str) and 0 < len(label) <= _MOST_TAG and label.isprintable()
     ]
-    for name, value in named:
+    for name, value in (*named, *_whose(row, metadata)):
         sink.add("request_tag", record, name=name, value=value)
+
+
+_WHOSE = {
+    "user": ("user", "user_api_key_user_id"),
+    "end_user": ("end_user", "user_api_key_end_user_id"),
+    "api_key": ("api_key", "user_api_key_hash"),
+}
+
+
+def _whose(row: dict[str, Any], metadata: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Who asked, with which key, for which team: people and keys as hashes."""
+    for name, (own, theirs) in _WHOSE.items():
+        told = text_or_none(row.get(own)) or text_or_none(metadata.get(theirs))
+        if told is not None:
+            yield name, digest_of(told)[:12]
+    team = text_or_none(row.get("team_id")) or text_or_none(metadata.get("user_api_key_team_id"))
+    if team is not None and _NAME.fullmatch(team):
+        yield "team", team

@@ -16,7 +16,9 @@ COUNTS = Limits(0, 2**53 + 1)
 """Tokens, characters and whatever else is counted: what a JSON number holds exactly."""
 EXCERPT_CHARS = 160
 _MOST_FLOAT = 1e18
-_MOMENTS = ("start_ns", "time_ns", "valid_from_ns", "period_start_ns", "period_end_ns")
+_MOMENTS = (
+    "start_ns", "time_ns", "valid_from_ns", "period_start_ns", "period_end_ns", "base_ns",
+)  # fmt: skip
 # A key, which alone is shown; else a string, whole or up to the cut; else a word.
 _TOKEN = re.compile(
     r"""([{,]\s*"[A-Za-z_][A-Za-z0-9_.-]{0,39}"(?=\s*:))"""

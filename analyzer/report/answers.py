@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from analyzer.contract.costs import Costs
 from analyzer.contract.types import (
     Explanation,
     Findings,
@@ -17,6 +18,7 @@ from analyzer.contract.types import (
 )
 from analyzer.report import (
     case,
+    costs,
     document,
     hardware,
     lanes,
@@ -58,6 +60,8 @@ def blocks(value: object) -> list[Block]:
         return request.view(value)
     if isinstance(value, IngestResult):
         return case.ingested(value)
+    if isinstance(value, Costs):
+        return costs.blocks(value)
     if isinstance(value, Objectives):
         return objectives.blocks(value)
     if isinstance(value, Table) and value.kind in _TABLES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analyzer.report import conversations, hardware, law, objectives, words
+from analyzer.report import conversations, costs, hardware, law, objectives, words
 from analyzer.report.blocks import Block, Facts, Heading, Items, Words, grid, grid_of
 from analyzer.report.latencies import without_unused
 from analyzer.report.outcomes import cannot_say, clear
@@ -41,6 +41,8 @@ def report(value: Report) -> list[Block]:
         out += [Heading("Slowest requests"), grid_of(value.slowest)]
     if value.turns:
         out += conversations.blocks(value.turns)
+    if value.costs:
+        out += [Heading("Cost"), *costs.blocks(value.costs)]
     if value.law:
         out += [Heading("Longer answers"), *law.blocks(value.law)]
     if value.hardware:

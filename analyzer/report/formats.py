@@ -7,6 +7,7 @@ import io
 from functools import singledispatch
 from typing import Any
 
+from analyzer.contract.costs import Costs
 from analyzer.contract.types import (
     Explanation,
     Finding,
@@ -74,6 +75,7 @@ def rows(value: object) -> list[dict[str, Any]]:
 
 
 @rows.register(Table)
+@rows.register(Costs)
 @rows.register(IngestResult)
 @rows.register(Status)
 @rows.register(RequestView)

@@ -16,6 +16,7 @@ from analyzer.report import json, words
 from analyzer.report.blocks import grid
 from analyzer.report.cap import capped
 from analyzer.report.conversations import conversations
+from analyzer.report.costs_page import section as cost_section
 from analyzer.report.latencies import without_unused
 from analyzer.report.law import linear_law
 from analyzer.report.sections import (
@@ -86,6 +87,7 @@ def _page(report: Report, shown: Report) -> str:
             objectives=kept(shown),
             slowest=slowest(shown),
             turns=conversations(shown),
+            cost=cost_section(shown),
             law=linear_law(shown),
             hardware=against_hardware(shown),
             segments=grid(without_unused(shown.segments)),
@@ -187,7 +189,7 @@ def _finding(number: int, value: Finding, requests: int) -> dict[str, Any]:
                 "raw": raw(item.value, item.unit),
                 "sql": item.sql.strip(),
             }
-            for item in value.evidence
+            for item in words.answered(value.evidence)
         ],
         "actions": value.actions,
         "done": done,
@@ -211,7 +213,11 @@ def _unknown(report: Report) -> list[Missing]:
 def _size(value: Finding) -> list[tuple[str, str]]:
     """Lines under a finding's title, each with its raw numbers."""
     size = value.magnitude
-    known = (f"{value.requests} requests", raw(size.value, size.unit), f"share {raw(value.share)}")
+    known = (
+        f"{value.requests} {value.unit}",
+        raw(size.value, size.unit),
+        f"share {raw(value.share)}",
+    )
     lines = (
         (words.size_of(value), ", ".join(known)),
         (words.place_of(value), raw_window(value.window)),
@@ -223,7 +229,7 @@ def _size(value: Finding) -> list[tuple[str, str]]:
 def _counts(value: Finding, requests: int) -> list[tuple[str, str, str]]:
     """How many requests stand behind a finding: name, text, raw value."""
     return [
-        ("Requests touched", count(value.requests), raw(value.requests)),
+        (f"{value.unit.capitalize()} touched", count(value.requests), raw(value.requests)),
         ("Requests in this report", count(requests), raw(requests)),
         ("Inputs known for", f"{percent(value.coverage)} of those in scope", raw(value.coverage)),
         ("Known as", value.confidence, ""),

@@ -10,6 +10,7 @@ from functools import singledispatch
 from typing import Any
 
 from analyzer.contract.conversations import Conversations
+from analyzer.contract.costs import Costs
 from analyzer.contract.types import (
     CannotSay,
     Chart,
@@ -112,6 +113,35 @@ def _objectives(value: Objectives) -> dict[str, Any]:
     return _table(value) | {"budget": [row(cells) for cells in value.budget]}
 
 
+@envelope.register(Costs)
+def _costs(value: Costs) -> dict[str, Any]:
+    return _enveloped(value.rows.kind, **_cost(value))
+
+
+def _cost(value: Costs) -> dict[str, Any]:
+    """What was not asked for, or cannot be said, has no key."""
+    out: dict[str, Any] = {
+        "rows": rows_of(value.rows),
+        "total": row(value.total),
+        "waste": rows_of(value.waste),
+        "notes": list(value.notes),
+    }
+    if value.bridge is not None:
+        out |= {"bridge": rows_of(value.bridge), "bridge_notes": list(value.bridge.notes)}
+        out |= row({"baseline_usd": value.baseline_usd, "window_usd": value.window_usd})
+        sides = value.windows or (None, None)
+        out |= {"baseline": window(sides[0]), "window": window(sides[1]), "by_day": value.by_day}
+    if value.reconciliation is not None:
+        out["reconciliation"] = row(value.reconciliation)
+    if value.reconciled is not None:
+        out["reconciled"] = rows_of(value.reconciled)
+        out["reconciled_notes"] = list(value.reconciled.notes)
+    if value.self_host is not None:
+        (out["self_host"],) = rows_of(value.self_host)
+        out["self_host_notes"] = list(value.self_host.notes)
+    return out
+
+
 @envelope.register(Findings)
 def _findings(value: Findings) -> dict[str, Any]:
     return _enveloped("analyze.findings", **_outcomes(value, full=False))
@@ -134,6 +164,7 @@ def finding(value: Finding, *, full: bool) -> dict[str, Any]:
         "segment": value.segment,
         "title": value.title,
         "requests": value.requests,
+        "unit": value.unit,
         "magnitude": {"value": scalar(size.value), "unit": size.unit, "of": size.of},
         "share": scalar(value.share),
         "cost_usd": scalar(value.cost_usd),
@@ -240,6 +271,7 @@ def _request(value: RequestView) -> dict[str, Any]:
             for bar in value.bars
         ],
         tokens=dict(value.tokens),
+        cost=row(dict(value.cost)),
         records=[row(item) for item in value.records],
         notes=list(value.notes),
         **({"lines": [row(item) for item in value.lines]} if value.lines else {}),
@@ -289,6 +321,7 @@ def _report(value: Report) -> dict[str, Any]:
         hardware_charts=[chart(item) for item in value.hardware_charts],
         objectives=_kept(value.objectives),
         turns=_turns(value.turns),
+        cost=_cost(value.costs) if value.costs else None,
         tool_version=value.version,
     )
 

@@ -82,7 +82,7 @@ def explained(value: Finding, queries: Queries) -> list[Block]:
         out += [Heading("Evidence"), Items(lines)]
     if value.how_computed.startswith(("SELECT", "WITH")):
         touched = queries.mark(value.how_computed)
-        out.append(Words(f"The requests touched, with the excess of each:{touched}"))
+        out.append(Words(f"The {value.unit} touched, with the excess of each:{touched}"))
     elif value.how_computed:
         out += [Heading("How it is computed"), Words(value.how_computed)]
     for title, text in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analyzer.report.blocks import Block, Code, Facts, Heading, Items, Waterfall, Words, grid_of
-from analyzer.report.values import cell, count, duration
+from analyzer.report.values import cell, count, duration, label
 
 if TYPE_CHECKING:
     from analyzer.contract.types import RequestView
@@ -34,6 +34,11 @@ def view(value: RequestView) -> list[Block]:
     )
     if value.tokens:
         out += [Heading("tokens"), Facts(told) if told else Words("none told")]
+    if value.cost:
+        out += [
+            Heading("cost"),
+            Facts(tuple((label(k).removesuffix(" (USD)"), cell(k, v)) for k, v in value.cost)),
+        ]
     if value.records:
         out += [Heading("told by"), Items(tuple(_record(item) for item in value.records))]
     return out + _lines(value)

@@ -30,6 +30,7 @@ _KINDS = (
         for name in (
             *("session", "user", "host", "client", "engine", "deployment", "route", "endpoint"),
             *("source", "tag", "operation", "payload_hash", "schema_hash", "sha256"),
+            *("agent", "team"),
         )
     }
 )

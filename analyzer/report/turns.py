@@ -57,7 +57,8 @@ def _session(row: Row) -> dict[str, str]:
 def _lost(row: Row) -> str:
     if not row["lost_tokens"]:
         return NONE
-    return f"{shortly(row['lost_tokens'])} {safe_text(str(row['reason']))}"
+    why = "never cached" if row["reason"] == "off" else str(row["reason"])
+    return f"{shortly(row['lost_tokens'])} {safe_text(why)}"
 
 
 def _grown(first: int | None, highest: int | None) -> str:
@@ -154,6 +155,7 @@ _REASONS = {
     "restart": "server restarted",
     "tier switch": "another tier",
     "unknown": "not known why",
+    "off": "never cached",
     "compaction": "compacted",
     "model switch": "another model",
 }

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from analyzer.contract.types import SEVERITIES
+from analyzer.contract.units import singular
 from analyzer.report.values import percent, plural, quantity, safe_text, significant, window
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from analyzer.contract.types import CannotSay, Criterion, Evidence, Finding, Findings
 
 _TIMES = frozenset({"s", "ms", "us", "ns"})
+_TIME_OF = {"requests": "end-to-end time", "steps": "device time"}
 _RATES = frozenset({"error_rate", "cache_read_share", "requests_per_minute"})
 
 NOT_CLEAR = "not looked at for want of data: this does not mean healthy"
@@ -34,14 +36,16 @@ def answered(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 def size_of(value: Finding) -> str:
     """Name requests touched, magnitude, share and cost of a finding in one line."""
     size = value.magnitude
-    touched = plural(value.requests, "request")
-    if size.unit == "requests" and size.value == value.requests:
+    unit = singular(value.unit) if value.requests == 1 else value.unit
+    touched = f"{value.requests:,} {unit}"
+    if size.unit == value.unit and size.value == value.requests:
         parts = [f"{touched} {size.of}"]
     else:
         parts = [touched, f"{quantity(size.value, size.unit)} {size.of}"]
     if value.share:
         is_time = size.unit in _TIMES or (size.unit != "usd" and value.cost_usd is None)
-        whole = "end-to-end time" if is_time else "cost"
+        time = _TIME_OF.get(value.unit, f"all {value.unit}")
+        whole = time if is_time else "cost"
         parts.append(f"{percent(value.share)} of {whole}")
     if value.cost_usd is not None:
         parts.append(quantity(Decimal(value.cost_usd), "usd"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -24,14 +23,13 @@ from analyzer.contract.types import (
 from analyzer.contract.units import agreeing
 from analyzer.engines.duckdb import Engine
 from analyzer.runbook._chart import chart_of
-from analyzer.runbook._play import Front, Play, all_plays
+from analyzer.runbook._play import CriterionOf, Front, Play, all_plays
+from analyzer.runbook._touched import Touched, touched_by
 
 ENOUGH = 0.9
 """Share of the requests in scope that must carry the inputs before "nothing there" means clear."""
 
-_NOTHING = Missing(
-    "requests it could look at", "the case holds none; analyze formats says which logs tell them"
-)
+_NOTHING = "the case holds none; analyze formats says which logs tell them"
 _SLOT = re.compile(r"\{(\w+)\}")
 _CLAUSE = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
 UNTOLD = "(not told)"
@@ -39,7 +37,6 @@ UNTOLD = "(not told)"
 _ONE = "\0"
 """Stands behind a count of 1 while the rest of a sentence is filled in."""
 
-_EXAMPLES = 3
 Say = Callable[[Any, str], str]
 """Writes a value with its unit for people."""
 
@@ -61,8 +58,9 @@ def outcome_of(play: Play, engine: Engine, say: Say) -> Finding | Clear | Cannot
     title = play.front.title
     scope, lacking, coverage = coverage_of(play, engine)
     if not scope:
-        return CannotSay(play.rule, lacking or (_NOTHING,), 0.0, title)
-    touched = _touched(play.front.touched, engine)
+        nothing = Missing(f"{play.front.unit} it could look at", _NOTHING)
+        return CannotSay(play.rule, lacking or (nothing,), 0.0, title)
+    touched = touched_by(play.front, engine)
     if touched.requests:
         return _finding(play, engine, say, touched, coverage)
     if lacking:
@@ -85,57 +83,7 @@ def coverage_of(play: Play, engine: Engine) -> tuple[int, tuple[Missing, ...], f
     return scope, lacking, min(covered, default=1.0)
 
 
-@dataclass(frozen=True)
-class _Touched:
-    requests: int
-    excess: float
-    whole: float
-    first_ns: int | None
-    last_ns: int | None
-    total: float
-    where: str | None
-    examples: tuple[str, ...]
-
-
-def _touched(sql: str, engine: Engine) -> _Touched:
-    """Sums over the touched requests, and where they stand."""
-    rows = engine.rows(
-        f"""WITH touched AS ({sql})
-SELECT
-  count(*) AS requests, coalesce(SUM(CAST(t.excess AS DOUBLE)), 0) AS excess,
-  coalesce(SUM(CAST(t.whole AS DOUBLE)), 0) AS whole,
-  min(r.start_ns) AS first_ns, max(r.start_ns + coalesce(s.e2e_ns, 0)) AS last_ns,
-  count(DISTINCT r.route) AS routes, min(r.route) AS route, count(r.route) AS with_route,
-  count(DISTINCT r.model) AS models, min(r.model) AS model, count(r.model) AS with_model
-FROM touched AS t
-JOIN resolve_request AS r ON t.request_key = r.request_key
-JOIN latency_segment AS s ON t.request_key = s.request_key"""
-    )
-    row = rows[0]
-    if not row["requests"]:
-        return _Touched(0, 0, 0, None, None, 0, None, ())
-    case = engine.rows(
-        "SELECT coalesce(SUM(CAST(e2e_ns AS DOUBLE)), 0) AS total, "
-        "count(DISTINCT r.route) AS routes, count(DISTINCT r.model) AS models "
-        "FROM latency_segment AS s "
-        "JOIN resolve_request AS r ON s.request_key = r.request_key"
-    )[0]
-    examples = engine.rows(
-        f"WITH touched AS ({sql}) SELECT r.id FROM touched AS t JOIN resolve_request AS r "
-        f"ON t.request_key = r.request_key ORDER BY t.excess DESC, t.request_key LIMIT {_EXAMPLES}"
-    )
-    where = [
-        f"{name} {row[name]}"
-        for name in ("route", "model")
-        if row[f"{name}s"] == 1 and row[f"with_{name}"] == row["requests"] and case[f"{name}s"] > 1
-    ]
-    return _Touched(
-        row["requests"], row["excess"], row["whole"], row["first_ns"], row["last_ns"],
-        case["total"], ", ".join(where) or None, tuple(one["id"] for one in examples),
-    )  # fmt: skip
-
-
-def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: float) -> Finding:
+def _finding(play: Play, engine: Engine, say: Say, touched: Touched, coverage: float) -> Finding:
     front = play.front
     size = front.magnitude
     value: float = touched.excess / touched.requests * size.scale
@@ -183,7 +131,8 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
             if (do := _fill(one.do, words))
         ),
         done_when=tuple(
-            Criterion(one.metric, one.op, one.value, one.unit, one.sql) for one in front.done_when
+            Criterion(one.metric, one.op, target_of(one, engine), one.unit, one.sql)
+            for one in front.done_when
         ),
         examples=touched.examples,
         brief=_fill(front.brief, words),
@@ -193,7 +142,14 @@ def _finding(play: Play, engine: Engine, say: Say, touched: _Touched, coverage: 
         how_computed=front.touched,
         record_it=front.record,
         chart=chart_of(front.chart, engine) if front.chart else None,
+        unit=front.unit,
     )
+
+
+def target_of(one: CriterionOf, engine: Engine) -> float:
+    """What a criterion's metric must be, which the case may decide."""
+    told = engine.value(one.value_sql) if one.value_sql else None
+    return one.value if told is None else float(steady(float(told)))
 
 
 def _cost(front: Front, engine: Engine) -> tuple[str | None, float]:
@@ -215,12 +171,12 @@ def _confidence(front: Front, engine: Engine) -> str:
     return str(told) if told in CONFIDENCES else front.confidence
 
 
-def _weighing(play: Play, engine: Engine, touched: _Touched) -> int:
+def _weighing(play: Play, engine: Engine, touched: Touched) -> int:
     sql = play.front.fires_when.weighing
     return touched.requests if sql is None else int(engine.value(sql) or 0)
 
 
-def _severity(play: Play, weighing: int, touched: _Touched, weight: float, value: float) -> str:
+def _severity(play: Play, weighing: int, touched: Touched, weight: float, value: float) -> str:
     rule = play.front.fires_when
     relative = touched.excess / touched.whole if touched.whole else 1.0
     few = weighing < rule.requests or value < rule.smallest

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from analyzer.contract.units import singular
 from analyzer.errors import AnalyzerError, hint_of
 
 _SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
@@ -100,13 +101,14 @@ class ActionOf(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class CriterionOf(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Fixed when ``sql`` ``op`` ``value``."""
+    """Fixed when ``sql`` ``op`` ``value``, which ``value_sql`` gives where the case decides it."""
 
     metric: str
     op: Literal["<=", "<", ">=", ">", "="]
-    value: float
     unit: str
     sql: Sql
+    value: float = 0.0
+    value_sql: Sql | None = None
 
 
 class Front(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -116,6 +118,9 @@ class Front(Struct, kw_only=True, forbid_unknown_fields=True):
     ``touched`` gives one row a touched request: ``request_key``, ``excess`` (raw unit, ns where the
     magnitude is a time), ``whole`` (what the excess is part of). ``scope`` counts the requests the
     play looks at. ``confidence_sql`` gives the word where the logs of the case decide which it is.
+    ``unit``: what is counted instead of requests (steps, launches, ranks). ``touched`` then gives
+    ``item`` (its name), ``place``, ``start_ns`` and ``end_ns`` (wall time, or NULL), ``excess`` and
+    ``whole``; ``total`` gives the sum that the finding's share is of.
     """
 
     title: str
@@ -133,6 +138,8 @@ class Front(Struct, kw_only=True, forbid_unknown_fields=True):
     done_when: list[CriterionOf]
     must_not: str = ""
     record: str = ""
+    unit: str = "requests"
+    total: Sql | None = None
     confidence_sql: Sql | None = None
     cost: CostOf | None = None
     chart: ChartOf | None = None
@@ -162,7 +169,8 @@ class Play(Struct, frozen=True):
     def fires_when(self) -> str:
         """The thresholds and their reason, for ``explain``."""
         rule = self.front.fires_when
-        few = "1 request" if rule.requests == 1 else f"{rule.requests} requests"
+        unit = self.front.unit
+        few = f"1 {singular(unit)}" if rule.requests == 1 else f"{rule.requests} {unit}"
         parts = [f"at least {few}"]
         if rule.smallest:
             parts.append(f"a magnitude of at least {rule.smallest:g} {self.front.magnitude.unit}")

@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyzer.contract.types import Criterion, Finding, Table
+from analyzer.contract.units import singular
 from analyzer.engines.duckdb import Engine
-from analyzer.runbook._evaluate import Say, coverage_of, evaluate, outcome_of, steady
+from analyzer.runbook._evaluate import (
+    Say,
+    coverage_of,
+    evaluate,
+    outcome_of,
+    steady,
+    target_of,
+)  # fmt: skip
 from analyzer.runbook._family import family_of
-from analyzer.runbook._play import CriterionOf, Play, play_named
+from analyzer.runbook._play import Play, play_named
 
 MET, NOT_MET, CANNOT_SAY = "met", "not met", "cannot say"
 BEFORE = "before"
@@ -33,14 +41,17 @@ class Asked:
     plays: list[Play]
     windows: dict[str, tuple[int, int]]
     never: frozenset[str] = frozenset()
+    fired: tuple[Finding, ...] = ()
 
     @property
     def criteria(self) -> tuple[tuple[str, Criterion], ...]:
         """Rule and criterion of every ``done when``."""
+        told = {one.rule: one.done_when for one in self.fired}
         return tuple(
-            (play.rule, Criterion(one.metric, one.op, one.value, one.unit, one.sql))
+            (play.rule, criterion)
             for play in self.plays
-            for one in play.front.done_when
+            for criterion in told.get(play.rule)
+            or [Criterion(c.metric, c.op, c.value, c.unit, c.sql) for c in play.front.done_when]
         )
 
 
@@ -61,7 +72,8 @@ def asked_of(rule: str | None, engine: Engine | None, say: Say) -> Asked:
     fired = {one.rule for one in found}
     plays = [play for play in plays if play.rule in fired] or plays
     windows = {one.rule: one.window for one in found if one.window}
-    return Asked(plays, windows, frozenset(play.rule for play in plays) - fired)
+    never = frozenset(play.rule for play in plays) - fired
+    return Asked(plays, windows, never, tuple(found))
 
 
 def verify(
@@ -105,14 +117,15 @@ def _rows(play: Play, engine: Engine, when: str | None) -> list[dict[str, Any]]:
     rows = []
     for one in play.front.done_when:
         value = None if why else steady(engine.value(one.sql))
+        target = one.value if why else target_of(one, engine)
         rows.append(
             {
                 "rule": play.rule,
-                "outcome": _outcome(one, value),
+                "outcome": _outcome(one.op, target, value),
                 "metric": one.metric,
                 "value": value,
                 "op": one.op,
-                "target": one.value,
+                "target": target,
                 "unit": one.unit,
                 "when": when,
                 "why": why or ("the query gave no value" if value is None else ""),
@@ -121,15 +134,15 @@ def _rows(play: Play, engine: Engine, when: str | None) -> list[dict[str, Any]]:
     return rows
 
 
-def _outcome(one: CriterionOf, value: Any) -> str:  # noqa: ANN401 - a scalar of any SQL type
+def _outcome(op: str, target: float, value: Any) -> str:  # noqa: ANN401 - a scalar of any SQL type
     if value is None:
         return CANNOT_SAY
-    return MET if _OPERATORS[one.op](float(value), one.value) else NOT_MET
+    return MET if _OPERATORS[op](float(value), target) else NOT_MET
 
 
 def _blind(play: Play, engine: Engine) -> str:
     """What is missing to judge and how to record it; empty when nothing is."""
     scope, lacking, _ = coverage_of(play, engine)
     if not scope:
-        return "there is no request to judge by"
+        return f"there is no {singular(play.front.unit)} to judge by"
     return "; ".join(f"it needs the {one.input}. To record it: {one.how}" for one in lacking)

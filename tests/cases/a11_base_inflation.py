@@ -8,7 +8,8 @@ twin: half as many calls again a day from then on, of the size they always had.
 The variants: a system prompt that grew while the tools stay, a prompt of which only the count is
 told, a rollout on one route or one model, kinds of logs from transcripts to a gateway's rows, and
 sessions whose later calls carry the same. The innocent ones grow by history, by the mix of routes,
-by the length of the documents people paste; or step down.
+by the length of the documents people paste; fall every weekend; give way to single questions of
+another kind; or step down.
 """
 
 from __future__ import annotations
@@ -182,6 +183,42 @@ def _agents() -> list[Call]:
     return told
 
 
+def _weeks(days: Iterable[int], start_ns: int) -> list[Call]:
+    """Prompts of 6,200 tokens on working days, of 2,900 on the fewer calls of weekends."""
+    told = []
+    for day in days:
+        rests = (start_ns // DAY + day) % 7 in (2, 3)
+        times = [
+            start_ns + day * DAY + k * (3_100 if rests else 1_150) * NS
+            for k in range(9 if rests else 24)
+        ]
+        told += firsts(
+            times, base=2_900 if rests else 6_200, since_ns=FAR, old=None, name=f"d{day}", seed=day
+        )
+    return told  # fmt: skip
+
+
+SATURDAY = at("2026-02-14T07:30:00Z")
+WEEKS = _weeks(range(19), SATURDAY)
+ONE_WEEKEND = _weeks(range(6), SATURDAY)
+TWO_STEPS = firsts(daily(8, 20, 1_700), old=None, new=None, added=2_600, spread=120)
+TWO_STEPS = [
+    replace(one, prompt=one.prompt + 3_100 * (one.at_ns >= T0 + 6 * DAY)) for one in TWO_STEPS
+]
+# Some paste texts of 31,000 tokens, right before the step, too.
+LONG_TEXTS = [
+    replace(one, prompt=one.prompt + 31_000 * (k in (9, 30, 58, 77, 80, 97, 120)))
+    for k, one in enumerate(UNTOLD)
+]
+STRANGERS = [
+    *_goes_on(firsts(daily(1, 14, 500), old=None, since_ns=FAR, base=3_000), lambda _: 6),
+    *firsts(
+        [T0 + 8_000 * NS + k * 90 * NS for k in range(40)], old=None, since_ns=FAR, base=7_700,
+        name="once", seed=3,
+    ),
+]  # fmt: skip
+
+
 _TWIN = silent([RULE, *NOT], MAY)
 _TWIN_GROWS = silent([RULE, *NOT[1:]], [*MAY, "context.growth"])
 
@@ -222,5 +259,19 @@ CASES = {
     "twin_pasted": (writer(records(PASTED, openai_form)), _TWIN),
     "twin_less": (writer(records(LESS, openai_form)), _TWIN),
     "twin_agents": (writer(transcripts(_agents())), _TWIN_GROWS),
+    "two_steps": (
+        writer(records(TWO_STEPS, openai_form)),
+        inflated(
+            TWO_STEPS, 2_600 + 3_100 * sum(one.at_ns >= T0 + 6 * DAY for one in TWO_STEPS)
+            // sum(one.at_ns >= STEP_AT for one in TWO_STEPS),
+        ),
+    ),
+    "long_texts": (
+        writer(records(LONG_TEXTS, openai_form)),
+        {**inflated(LONG_TEXTS), "tolerance": 0.4, "cost_tolerance": 0.4},
+    ),
+    "twin_weekends": (writer(records(WEEKS, openai_form)), _TWIN),
+    "twin_one_weekend": (writer(records(ONE_WEEKEND, openai_form)), _TWIN),
+    "twin_strangers": (writer(records(STRANGERS, openai_form)), _TWIN_GROWS),
     "twin_gateway": (writer(spend_logs(_written(TWIN))), _TWIN),
 }  # fmt: skip

@@ -286,6 +286,12 @@ def _replicas() -> list[Call]:
 
 
 MOVED = _replicas()
+# No call names its session, and one conversation is as long as a system prompt is common.
+LONG = served(
+    [*talk("long", every(2, 48, 5), growth=300), *PAUSED, *strangers(108, 36, 5_200)],
+    Pool(CAPACITY),
+)  # fmt: skip
+NAMELESS = [replace(one, session="", turn=None) for one in LONG]
 _SILENT = silent([EVICTED, MISSED, *NOT], MAY)
 
 CASES = {
@@ -295,6 +301,7 @@ CASES = {
     "waves": (with_log(WAVES, 240_000), evicted(WAVES)),
     "part": (with_log(PART, 214_000), evicted(PART)),
     "noisy": (with_log(NOISY), evicted(NOISY)),
+    "nameless": (with_log(NAMELESS, block=100), evicted(LONG)),
     "told_by_deployment": (
         writer(
             streams(MAIN, block=400)

@@ -1,7 +1,7 @@
 -- What the logs tell of each request, and what the provider's own record of it tells. A provider's
 -- record beside logs of the same model is its bill; where nothing else tells requests, it is the log.
 -- grain:   one row a request
--- needs:   resolve_instance, resolve_told, resolve_aligned, resolve_request, request, source
+-- needs:   resolve_instance, resolve_told, resolve_aligned, resolve_request, resolve_bill_source, request
 -- returns: request_key BIGINT              -- the request
 -- returns: is_logged BOOLEAN               -- a log tells it
 -- returns: log_has_usage BOOLEAN           -- a log tells its tokens
@@ -16,22 +16,7 @@
 -- returns: bill_start_ns BIGINT            -- accepted, on the provider's clock, ns UTC
 -- returns: bill_e2e_ns BIGINT              -- how long the provider took, ns
 -- returns: bill_usd DECIMAL(18,9)          -- what the provider charged, where told
-WITH log_models AS (
-  SELECT DISTINCT model FROM request WHERE vantage <> 'provider' AND model IS NOT NULL
-),
-any_log AS (
-  SELECT count(*) AS requests FROM request WHERE vantage <> 'provider'
-),
-bills AS (
-  SELECT DISTINCT r.source_id
-  FROM request AS r
-  JOIN source AS s ON r.source_id = s.source_id
-  CROSS JOIN any_log AS o
-  LEFT JOIN log_models AS m ON r.model = m.model
-  WHERE r.vantage = 'provider' AND o.requests > 0
-    AND (s.reader = 'billing_records' OR m.model IS NOT NULL)
-),
-told AS (
+WITH told AS (
   SELECT
     i.request_key, t.vantage_rank, a.aligned_ns, t.start_ns, r.e2e_ns, r.bytes_sent,
     r.reported_cost_usd,
@@ -48,7 +33,7 @@ told AS (
   LEFT JOIN resolve_aligned AS a ON i.row_id = a.row_id
   JOIN request AS r
     ON t.source_id = r.source_id AND t.record = r.record AND t.vantage = r.vantage
-  LEFT JOIN bills AS b ON t.source_id = b.source_id
+  LEFT JOIN resolve_bill_source AS b ON t.source_id = b.source_id
 )
 SELECT
   request_key,

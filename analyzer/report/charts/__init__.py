@@ -3,5 +3,6 @@
 from analyzer.report.charts.lanes import plot_of, timeline_png, timeline_svg
 from analyzer.report.charts.points import points_svg
 from analyzer.report.charts.stack import stack_svg
+from analyzer.report.charts.waterfall import waterfall_svg
 
-__all__ = ["plot_of", "points_svg", "stack_svg", "timeline_png", "timeline_svg"]
+__all__ = ["plot_of", "points_svg", "stack_svg", "timeline_png", "timeline_svg", "waterfall_svg"]

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import analyzer
+from analyzer.api._opened import asked_span, opened
+from analyzer.api._verify import verify, write_verify
+from analyzer.contract._cost_outputs import COST_GROUPS
+from analyzer.contract.costs import Costs
 from analyzer.contract.outputs import BINS_NS, GROUPS
 from analyzer.contract.types import (
     Explanation,
@@ -24,7 +27,7 @@ from analyzer.contract.types import (
 from analyzer.engines.duckdb import Engine, statements
 from analyzer.errors import AnalyzerError
 from analyzer.intake import hold_to, ingest
-from analyzer.questions import catalog, hardware, objective, request
+from analyzer.questions import catalog, cost_asked, hardware, request
 from analyzer.questions import latency_asked as latencies
 from analyzer.questions import report as reports
 from analyzer.questions import turns as conversations
@@ -34,7 +37,8 @@ from analyzer.questions.compare import QUESTION as COMPARED_SQL
 from analyzer.questions.compare import compare as compared
 from analyzer.questions.lines import quoted
 from analyzer.questions.over_time import over_time as lanes_of
-from analyzer.questions.scope import require_some, span_of
+from analyzer.questions.scope import require_some
+from analyzer.questions.self_host import Plan
 from analyzer.questions.status import engine_sentence, status_of
 from analyzer.questions.status import sources as sources_of
 from analyzer.questions.timeline import standout_of, window_of
@@ -47,30 +51,17 @@ from analyzer.report.words import by_severity
 from analyzer.runbook._evaluate import evaluate, outcome_of
 from analyzer.runbook._family import family_of, outcomes
 from analyzer.runbook._play import all_plays, play_named
-from analyzer.runbook._verify import Asked, asked_of
-from analyzer.runbook._verify import verify as verified
-from analyzer.store.case import open_case
 from analyzer.worlds import simulate, simulate_like, two_stage, what_if, what_if_like
 
 __all__ = [
-    "bounds", "bounds_observed", "catalogued", "compare", "explain", "explain_family", "findings",
-    "formats", "groups", "hold_to", "ingest", "latency", "over_time", "report", "rules", "schema",
-    "show", "simulate", "simulate_like", "span", "sql", "status", "turns", "two_stage", "verify",
-    "what_if", "what_if_like", "write_compare", "write_report", "write_verify",
+    "bounds", "bounds_observed", "catalogued", "compare", "cost", "cost_groups", "explain",
+    "explain_family", "findings", "formats", "groups", "hold_to", "ingest", "latency", "over_time",
+    "report", "rules", "schema", "show", "simulate", "simulate_like", "span", "sql", "status",
+    "turns", "two_stage", "verify", "what_if", "what_if_like", "write_compare", "write_report",
+    "write_verify",
 ]  # fmt: skip
 
 DEFAULT_REPORT = Path("reports/incident.html")
-
-
-@contextmanager
-def _engine(
-    db: str, filters: Filters | None = None, told: Mapping[str, Any] | None = None
-) -> Iterator[Engine]:
-    case = open_case(db)
-    try:
-        yield Engine(case, filters, told)
-    finally:
-        case.close()
 
 
 def _judged(engine: Engine) -> Findings:
@@ -87,7 +78,7 @@ def _judged(engine: Engine) -> Findings:
 
 def status(db: str, filters: Filters | None = None) -> Status:
     """Sources, time span, coverage, problems, and what cannot be said yet."""
-    with _engine(db, filters) as engine:
+    with opened(db, filters) as engine:
         return status_of(db, engine, evaluate(engine, quantity).cannot_say)
 
 
@@ -101,7 +92,7 @@ def latency(
     law: bool = False,
 ) -> Table:
     """Statistics of every metric by group, the slowest requests, objectives, or the linear law."""
-    with _engine(db, filters) as engine:
+    with opened(db, filters) as engine:
         latencies.one_question(by, slowest=slowest, slo=slo, law=law)
         require_some(engine, filters, quantity)
         return latencies.answer(engine, by, slowest=slowest, slo=slo, law=law)
@@ -112,7 +103,7 @@ def turns(
 ) -> Table:
     """The conversations that cost most; with a session, its calls; or why caches were missed."""
     session = filters.session if filters else None
-    with _engine(db, conversations.without_session(filters)) as engine:
+    with opened(db, conversations.without_session(filters)) as engine:
         require_some(engine, filters, quantity)
         if reasons:
             return conversations.reasons(engine)
@@ -123,9 +114,37 @@ def turns(
         )
 
 
+def cost(
+    db: str,
+    filters: Filters | None = None,
+    *,
+    by: Sequence[str] = (),
+    top: int = 20,
+    zone: str = "UTC",
+    baseline: tuple[int, int] | None = None,
+    window: tuple[int, int] | None = None,
+    host: Mapping[str, Any] | None = None,
+) -> Costs:
+    """What was used and what it costs by group and in all; what two windows differ by, exactly.
+
+    ``host``: fields of ``questions.self_host.Plan``, to hold the API against GPUs of one's own.
+    """
+    with opened(db, filters) as engine:
+        require_some(engine, filters, quantity)
+        return cost_asked.answer(
+            engine,
+            by,
+            top=top,
+            zone=zone,
+            windows=(baseline, window) if baseline and window else None,
+            plan=Plan(**host) if host else None,
+            filtered=filters not in (None, Filters()),
+        )
+
+
 def over_time(db: str, filters: Filters | None = None) -> Table:
     """The report's lanes by bin of time, the bins of the incident marked."""
-    with _engine(db, filters) as engine:
+    with opened(db, filters) as engine:
         require_some(engine, filters, quantity)
         return lanes_of(engine)
 
@@ -135,7 +154,7 @@ def explain_family(db: str, family: str, filters: Filters | None = None) -> Tabl
     plays = family_of(family)
     if not plays:
         return Table("analyze.rules", ())
-    with _engine(db, filters) as engine:
+    with opened(db, filters) as engine:
         return outcomes(plays, engine, quantity)
 
 
@@ -147,7 +166,7 @@ def show(
     ``lines`` quotes the records from disk, masked, while the bytes are those that were ingested;
     ``logs`` are folders to look in beside the current one and the case's own.
     """
-    with _engine(db) as engine:
+    with opened(db) as engine:
         key = request.key_of(engine, request_id)
         view = request.view_of(engine, key)
         if not lines:
@@ -158,7 +177,7 @@ def show(
 
 def findings(db: str, filters: Filters | None = None) -> Findings:
     """Every rule's outcome: found, clear, or cannot say."""
-    with _engine(db, filters) as engine:
+    with opened(db, filters) as engine:
         require_some(engine, filters, quantity)
         return _judged(engine)
 
@@ -166,7 +185,7 @@ def findings(db: str, filters: Filters | None = None) -> Findings:
 def explain(db: str, rule: str, filters: Filters | None = None) -> Explanation:
     """One rule: its outcome here, evidence with SQL, action, and when it is done."""
     play = play_named(rule)
-    with _engine(db, filters) as engine:
+    with opened(db, filters) as engine:
         outcome = outcome_of(play, engine, quantity)
     return Explanation(
         rule=rule,
@@ -180,7 +199,7 @@ def explain(db: str, rule: str, filters: Filters | None = None) -> Explanation:
 
 def span(db: str) -> tuple[int, int] | None:
     """First and last time that any source of the case tells, ns; None where none does."""
-    with _engine(db) as engine:
+    with opened(db) as engine:
         (told,) = engine.rows("SELECT min(first_ns) AS a, max(last_ns) AS b FROM source")
     return None if told["a"] is None else (told["a"], told["b"])
 
@@ -190,97 +209,14 @@ def rules() -> frozenset[str]:
     return frozenset(all_plays())
 
 
+def cost_groups() -> tuple[str, ...]:
+    """Keys that ``cost`` can group by."""
+    return COST_GROUPS
+
+
 def groups() -> tuple[str, ...]:
     """Keys that ``latency`` can group by."""
     return (*GROUPS, *BINS_NS)
-
-
-def verify(
-    db: str,
-    rule: str | None = None,
-    filters: Filters | None = None,
-    *,
-    paths: Sequence[str] = (),
-    slo: Sequence[str] = (),
-) -> Table:
-    """Hold every ``done when`` to a later window of the case, or to a later capture (``paths``).
-
-    Without a rule, those of the findings that fire in the whole case; ``rule`` may also be the
-    first part of the names of several, as ``queue``. ``slo``: objectives, alone without a rule.
-    """
-    asked = _to_verify(db, rule, slo)
-    with _later(db, filters, paths) as engine:
-        return _verified(asked, engine, _own(db, engine, paths), slo)
-
-
-def write_verify(
-    db: str,
-    path: str | Path,
-    rule: str | None = None,
-    filters: Filters | None = None,
-    *,
-    paths: Sequence[str] = (),
-    slo: Sequence[str] = (),
-    force: bool = False,
-) -> Table:
-    """Do the same, and write it as an HTML page too."""
-    may_write(path, force=force)
-    asked_of = _to_verify(db, rule, slo)
-    with _later(db, filters, paths) as engine:
-        table = _verified(asked_of, engine, _own(db, engine, paths), slo)
-        sources = sources_of(engine)
-    criteria = asked_of.criteria + objective.asked_of(slo)
-    asked = f"a later capture: {', '.join(paths)}" if paths else page.span(_window(filters))
-    write(path, page.verification(table, asked, sources, criteria, analyzer.__version__))
-    return table
-
-
-def _to_verify(db: str, rule: str | None, slo: Sequence[str]) -> Asked:
-    objective.asked_of(slo)  # a mistake in them is told before anything is read
-    if slo and rule is None:
-        return Asked([], {})
-    # A later capture can be held to a rule without the case that made one ask.
-    if rule is not None and not Path(db).exists():
-        return asked_of(rule, None, quantity)
-    with _engine(db) as engine:
-        return asked_of(rule, engine, quantity)
-
-
-def _own(db: str, engine: Engine, paths: Sequence[str]) -> bool:
-    """Whether the logs that are asked are the case's own."""
-    if not paths or not Path(db).exists():
-        return False
-    with _engine(db) as case:
-        known = {row["sha256"] for row in sources_of(case).rows}
-    return {row["sha256"] for row in sources_of(engine).rows} <= known
-
-
-def _verified(asked: Asked, engine: Engine, own: bool, slo: Sequence[str]) -> Table:  # noqa: FBT001
-    table = verified(asked.plays, engine, asked.windows, asked.never)
-    table = replace(table, rows=(*table.rows, *(objective.criteria(engine, slo) if slo else ())))
-    if own:
-        note = "These logs are in this case already: they are no later capture."
-        table = replace(table, notes=(*table.notes, note))
-    if engine.value("SELECT count(*) FROM resolve_request"):
-        return table
-    within = span_of(engine, quantity)
-    told = f": those of the case start from {within}" if within else ""
-    nothing = f"No request starts in the time asked about{told}."
-    return replace(table, notes=(*table.notes, nothing))
-
-
-@contextmanager
-def _later(db: str, filters: Filters | None, paths: Sequence[str]) -> Iterator[Engine]:
-    """The case itself, or one made of the later capture for as long as it is asked."""
-    if not paths:
-        with _engine(db, filters) as engine:
-            yield engine
-        return
-    with TemporaryDirectory(prefix="analyze-verify-") as folder:
-        later = str(Path(folder) / "later.duckdb")
-        ingest(later, paths)
-        with _engine(later, filters) as engine:
-            yield engine
 
 
 def compare(
@@ -295,7 +231,7 @@ def compare(
 def _sides(
     db: str, baseline: Filters, window: Filters, baseline_db: str | None
 ) -> Iterator[tuple[Engine, Engine]]:
-    with _engine(baseline_db or db, baseline) as before, _engine(db, window) as after:
+    with opened(baseline_db or db, baseline) as before, opened(db, window) as after:
         require_some(before, baseline, quantity)
         require_some(after, window, quantity)
         yield before, after
@@ -315,16 +251,12 @@ def write_compare(
     with _sides(db, baseline, window, baseline_db) as (before, after):
         table = compared(before, after)
         sides = (
-            ("Before", _window(baseline), sources_of(before)),
-            ("After", _window(window), sources_of(after)),
+            ("Before", asked_span(baseline), sources_of(before)),
+            ("After", asked_span(window), sources_of(after)),
         )
     sql = COMPARED_SQL.format(when="TRUE").strip()
     write(path, page.comparison(table, sides, sql, analyzer.__version__))
     return table
-
-
-def _window(filters: Filters | None) -> tuple[int | None, int | None]:
-    return (filters.since_ns, filters.until_ns) if filters else (None, None)
 
 
 def report(
@@ -337,13 +269,14 @@ def report(
     slo: Sequence[str] = (),
 ) -> Report:
     """Everything the report shows, as plain values; ``share_safe`` hashes every name in it."""
-    with _engine(db, filters) as engine:
+    with opened(db, filters) as engine:
         require_some(engine, filters, quantity)
         found = _judged(engine)
         given = filters is not None and (filters.since_ns or filters.until_ns) is not None
         whole = reports.build(
-            engine, found, title, analyzer.__version__, quantity, window_given=given, slo=slo
-        )
+            engine, found, title, analyzer.__version__, quantity, window_given=given, slo=slo,
+            filtered=filters not in (None, Filters()),
+        )  # fmt: skip
     whole = replace(whole, marks=tuple(sorted(marks, key=lambda mark: mark.time_ns)))
     return share.safe(whole) if share_safe else whole
 
@@ -387,7 +320,7 @@ def bounds_observed(db: str, filters: Filters | None = None, **told: Any) -> Tab
 
     ``told``, fields of ``bounds.ask.Ask``, beats what the case says of the deployment.
     """
-    with _engine(db, filters, told) as engine:
+    with opened(db, filters, told) as engine:
         require_some(engine, filters, quantity)
         return hardware.observed(engine)
 
@@ -398,7 +331,7 @@ def sql(db: str, query: str, filters: Filters | None = None) -> Table:
         raise AnalyzerError(
             "the query holds several statements", "only one is answered: run them one by one"
         )
-    with _engine(db, filters) as engine:
+    with opened(db, filters) as engine:
         return Table("analyze.sql", tuple(engine.rows(query)))
 
 

@@ -1,0 +1,95 @@
+"""Which question about cost is asked: what it is, what changed, where bills disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from analyzer.contract.costs import Costs
+from analyzer.engines.duckdb import Engine
+from analyzer.questions import cost
+from analyzer.questions.bridge import bridge
+from analyzer.questions.reconcile import reconciled
+from analyzer.questions.self_host import Plan, self_host
+
+Window = tuple[int, int]
+_SHOWN = 12
+_DAY_NS = 86_400_000_000_000
+_SUM = """SELECT sum(c.usd)
+FROM cost_tracked AS t
+JOIN cost_request AS c ON t.request_key = c.request_key
+JOIN resolve_request AS q ON t.request_key = q.request_key
+WHERE t.is_metered AND q.start_ns >= {0} AND q.start_ns < {1}"""
+_BILLED = """SELECT (SELECT count(*) FROM invoice_line)
+  + (SELECT count(*) FROM cost_tracked WHERE NOT is_tracked)"""
+_UNHELD = "There is a bill, for all requests: ask without filters to hold it against the logs."
+_CHANGE = """SELECT baseline_from_ns, baseline_until_ns, window_from_ns, window_until_ns
+FROM cost_change"""
+
+
+def answer(
+    engine: Engine,
+    by: Sequence[str] = (),
+    *,
+    top: int = 20,
+    zone: str = "UTC",
+    windows: tuple[Window, Window] | None = None,
+    plan: Plan | None = None,
+    filtered: bool = False,
+) -> Costs:
+    """Cost by group; with two windows the bridge between them; with bills the reconciliation.
+
+    With a plan, the API beside GPUs of one's own. A bill has no filters: ``filtered`` requests are
+    not held against it.
+    """
+    out = _billed(engine, cost.costs(engine, by, top=top, zone=zone), filtered=filtered)
+    out = replace(out, self_host=self_host(engine, plan)) if plan else out
+    return _bridged(engine, out, windows) if windows else out
+
+
+def _billed(engine: Engine, out: Costs, *, filtered: bool) -> Costs:
+    if not engine.value(_BILLED):
+        return out
+    if filtered:
+        return replace(out, notes=(*out.notes, _UNHELD))
+    sums, lines = reconciled(engine)
+    return replace(out, reconciliation=sums, reconciled=lines) if sums else out
+
+
+def reported(engine: Engine, *, filtered: bool) -> Costs | None:
+    """The same for a report, with the rise it found; None where nothing is priced or billed."""
+    out = answer(engine, top=_SHOWN, filtered=filtered)
+    if out.total["cost_usd"] is None and out.reconciliation is None:
+        return None
+    found = engine.rows(_CHANGE)
+    if not found:
+        return out
+    ends = found[0]
+    before = (ends["baseline_from_ns"], ends["baseline_until_ns"])
+    after = (ends["window_from_ns"], ends["window_until_ns"])
+    # What is found is seldom of the same length: then dollars of a day are compared.
+    return _bridged(engine, out, (before, after), by_day=_length(before) != _length(after))
+
+
+def _length(window: Window) -> int:
+    return window[1] - window[0]
+
+
+def _bridged(
+    engine: Engine, out: Costs, windows: tuple[Window, Window], *, by_day: bool = False
+) -> Costs:
+    before, after = windows
+    return replace(
+        out,
+        bridge=bridge(engine, before, after, per="day" if by_day else None),
+        baseline_usd=_sum(engine, before, by_day=by_day),
+        window_usd=_sum(engine, after, by_day=by_day),
+        windows=windows,
+        by_day=by_day,
+    )
+
+
+def _sum(engine: Engine, window: Window, *, by_day: bool) -> Decimal:
+    usd = Decimal(engine.value(_SUM.format(*window)) or 0)
+    return round(usd * _DAY_NS / _length(window), 15) if by_day else usd

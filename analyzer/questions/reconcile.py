@@ -1,0 +1,160 @@
+"""Where bills and the logs disagree, and why: tokens and money, and the sums of both."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from analyzer.contract.types import Table
+from analyzer.engines.duckdb import Engine
+
+NAME = "analyze.cost.reconciliation"
+_RECORDS, _WHOLE = "records", "all"
+_ATTEMPTS = "attempts given up and billed"
+
+_ROWS = """SELECT bill, period_start_ns, period_end_ns, model, token_kind, logged_tokens,
+  billed_tokens, difference_tokens, logged_usd, billed_usd, difference_usd, class, reason,
+  evidence, is_harmless AS harmless, is_material AS material
+FROM cost_reconciled
+ORDER BY CASE WHEN is_material AND NOT is_harmless THEN 0 WHEN is_material THEN 1
+    WHEN class <> 'matched' THEN 2 ELSE 3 END,
+  abs(difference_usd) DESC NULLS LAST, abs(difference_tokens) DESC NULLS LAST, period_start_ns,
+  bill, model, token_kind, class, reason, evidence"""
+
+_RECORD_SUMS = """SELECT
+  sum(CASE WHEN bill_key IS NOT NULL THEN billed_usd END) AS billed_usd,
+  sum(CASE WHEN class IN ('matched', 'log only') THEN coalesce(logged_usd, billed_usd) END)
+    AS tracked_usd,
+  sum(CASE WHEN class = 'hidden' THEN billed_usd END) AS hidden_usd,
+  sum(CASE WHEN class IN ('bill only', 'unmetered') THEN billed_usd END) AS unlogged_usd,
+  sum(CASE WHEN class = 'log only' THEN logged_usd END) AS log_only_usd,
+  sum(CASE WHEN class = 'matched' THEN billed_usd - logged_usd END) AS price_difference_usd,
+  count(bill_key) AS requests_billed,
+  count(CASE WHEN class IN ('matched', 'log only') THEN 1 END) AS requests_tracked,
+  count(CASE WHEN class = 'hidden' THEN 1 END) AS requests_hidden,
+  count(CASE WHEN class IN ('bill only', 'unmetered') THEN 1 END) AS requests_unlogged,
+  count(CASE WHEN bill_key IS NOT NULL AND NOT is_charged THEN 1 END) AS requests_at_our_prices,
+  CAST(coalesce(sum(billed_tokens), 0) AS BIGINT) AS billed_tokens,
+  CAST(coalesce(sum(logged_tokens), 0) AS BIGINT) AS tracked_tokens
+FROM cost_matched
+WHERE class NOT IN ('not billed', 'suspected', 'not compared')"""
+
+_SUSPECTED = """SELECT count(*) AS requests_suspected, sum(low_usd) AS suspected_low_usd,
+  sum(high_usd) AS suspected_high_usd
+FROM cost_hidden WHERE NOT is_billed"""
+
+_BILLED_REQUESTS = """SELECT CAST(max(n) AS BIGINT) AS n FROM (
+  SELECT sum(i.quantity) AS n
+  FROM invoice_line AS i JOIN source AS s ON i.source_id = s.source_id
+  WHERE i.item IN ('num_model_requests', 'n_requests', 'request_count') GROUP BY s.reader
+)"""
+"""Of several reports over the same calls the fullest one counts."""
+
+_TRACKED_REQUESTS = """SELECT count(*) FROM cost_tracked AS t
+JOIN resolve_request AS q ON t.request_key = q.request_key
+CROSS JOIN (
+  SELECT min(period_start_ns) AS first_ns, max(period_end_ns) AS last_ns FROM cost_reconciled
+) AS w
+WHERE t.is_metered AND q.start_ns >= w.first_ns AND q.start_ns < w.last_ns"""
+
+Row = dict[str, Any]
+
+
+def reconciled(engine: Engine) -> tuple[dict[str, Any] | None, Table]:
+    """Sums of both sides, and every period, model and kind of token; None without a bill.
+
+    Records of single calls beat bills and usage reports, which tell the same calls again in sums.
+    ``billed_usd`` is what is tracked and hidden, and ``unlogged_usd + price_difference_usd -
+    log_only_usd``.
+    """
+    rows = tuple(engine.rows(_ROWS))
+    table = Table(NAME, rows)
+    if not any(_is_billed(row) for row in rows):
+        return None, table
+    suspected = engine.rows(_SUSPECTED)[0]
+    records = any(row["bill"] == _RECORDS and _is_billed(row) for row in rows)
+    sums = engine.rows(_RECORD_SUMS)[0] if records else _of_invoices(engine, rows)
+    told = {name: _money(name, value) for name, value in (sums | suspected).items()}
+    return told | _reasons(rows, _RECORDS if records else None), table
+
+
+def _is_billed(row: Row) -> bool:
+    return row["billed_tokens"] is not None or row["billed_usd"] is not None
+
+
+def _money(name: str, value: Any) -> Any:  # noqa: ANN401 - a scalar of any SQL type
+    """What no row tells of money is nothing where other rows do."""
+    if value is None and name in ("hidden_usd", "unlogged_usd", "log_only_usd"):
+        return Decimal(0)
+    return value
+
+
+def _of_invoices(engine: Engine, rows: tuple[Row, ...]) -> dict[str, Any]:
+    """Sums over bills: money where money is told, tokens where tokens are; nothing twice."""
+    usage = [row for row in rows if row["bill"] != _RECORDS and row["token_kind"] is not None]
+    beside = [row for row in rows if row["bill"] != _RECORDS and row["token_kind"] is None]
+    money = [row for one in _by_bill(usage) for row in _money_rows(one)]
+    counted = [row for row in usage if row["token_kind"] != _WHOLE]
+    has_money = any(row["billed_usd"] is not None for row in [*money, *beside])
+    same = [row for row in money if row["class"] in ("matched", "price difference")]
+    billed = _sum(money, "billed_usd") + _sum(beside, "billed_usd")
+    attempts = [row for row in counted or money if row["reason"] == _ATTEMPTS]
+    return {
+        "billed_usd": billed if has_money else None,
+        "tracked_usd": _sum(money, "logged_usd"),
+        "hidden_usd": _sum(attempts, "difference_usd"),
+        "unlogged_usd": _sum(
+            [r for r in money if r["class"] in ("bill only", "token difference")
+             and r["reason"] != _ATTEMPTS and (r["difference_usd"] or 0) > 0],
+            "difference_usd",
+        ),
+        "log_only_usd": -_sum(
+            [r for r in money if r["class"] in ("log only", "token difference")
+             and (r["difference_usd"] or 0) < 0],
+            "difference_usd",
+        ),
+        "price_difference_usd": _sum(same, "difference_usd") if has_money else None,
+        "beside_usd": _sum(beside, "billed_usd"),
+        "requests_billed": engine.value(_BILLED_REQUESTS),
+        "requests_tracked": engine.value(_TRACKED_REQUESTS),
+        "billed_tokens": sum(row["billed_tokens"] or 0 for row in counted),
+        "tracked_tokens": sum(row["logged_tokens"] or 0 for row in counted)
+        or sum(row["logged_tokens"] or 0 for row in money),
+    }  # fmt: skip
+
+
+def _by_bill(rows: list[Row]) -> list[list[Row]]:
+    names = sorted({row["bill"] for row in rows})
+    return [[row for row in rows if row["bill"] == name] for name in names]
+
+
+def _money_rows(rows: list[Row]) -> list[Row]:
+    """The rows of one bill at which its money stands; all of them where it tells none."""
+    whole = [row for row in rows if row["token_kind"] == _WHOLE]
+    if whole:
+        return whole
+    if any(row["model"] is None and row["billed_usd"] is not None for row in rows):
+        return [row for row in rows if row["model"] is None]
+    return rows
+
+
+def _sum(rows: list[Row], name: str) -> Decimal:
+    return sum((row[name] for row in rows if row[name] is not None), Decimal(0))
+
+
+def _reasons(rows: tuple[Row, ...], bill: str | None) -> dict[str, Any]:
+    """Money of the differences by whether a reason was found for them."""
+    told = [
+        row
+        for row in rows
+        if row["class"] != "matched"
+        and not row["harmless"]
+        and (bill is None or row["bill"] == bill)
+        and row["token_kind"] is not None
+    ]
+    unknown = [row for row in told if row["reason"] == "not explained"]
+    return {
+        "differences": len(told),
+        "not_explained": len(unknown),
+        "not_explained_usd": _sum(unknown, "difference_usd"),
+    }

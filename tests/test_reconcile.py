@@ -1,0 +1,295 @@
+"""Bills against logs: sums that add up, nothing counted twice, and names that are one model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from cases import _bills as bills
+from cases import b3_hidden_attempts as hidden
+from cases import b4_unreconciled as unreconciled
+from cases._bills import DAY, HOUR, NS, T0
+from helpers import case_of, claimed, engine_of
+from shared import SHARED, needs_shared
+
+import analyzer
+from analyzer.analyses.cost._bill_models import bill_of, key_of, sellers, vendor
+from analyzer.questions.reconcile import reconciled
+from analyzer.simulate.writers import (
+    billing_record,
+    openai_usage,
+    prices,
+    request_record,
+    write_lines,
+)
+
+GPT = unreconciled.GPT
+
+
+def sums_of(write, tmp_path):
+    """Sums and rows of a case that ``write`` makes; its database."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    write(folder)
+    db = case_of(folder, tmp_path / "case.duckdb")
+    with engine_of(db) as engine:
+        told, table = reconciled(engine)
+    return told, table.rows, db
+
+
+def classes(rows):
+    return Counter(row["class"] for row in rows)
+
+
+def reasons(rows):
+    return {row["reason"] for row in rows if row["class"] != "matched"}
+
+
+@needs_shared
+def test_timeouts_that_were_paid_for(tmp_path):
+    db = case_of(SHARED / "scenarios/A12/main", tmp_path / "case.duckdb")
+    with engine_of(db) as engine:
+        told, _ = reconciled(engine)
+        tracked = engine.value(
+            "SELECT sum(c.usd) FROM cost_tracked AS t JOIN cost_request AS c "
+            "ON t.request_key = c.request_key WHERE t.is_metered"
+        )
+    assert told["billed_usd"] == Decimal("2.415")
+    assert told["tracked_usd"] == tracked == Decimal("1.380")
+    assert told["hidden_usd"] == Decimal("1.035")
+    assert (told["requests_billed"], told["requests_tracked"]) == (105, 60)
+    fired = claimed(db)
+    finding = fired["cost.hidden-attempts"]
+    assert (finding.segment, finding.requests, finding.cost_usd) == ("none", 45, "1.035000000")
+    numbers = {one.label: one.value for one in finding.evidence}
+    assert numbers["Billed, as a multiple of what is tracked"] == 1.75
+    assert "gave up after 60.0 s" in finding.cause
+    assert "took 66.0 s" in finding.cause
+    assert "1/2/4 s (starts 61/62/64 s apart)" in finding.cause
+    assert "server's error: 0" in finding.cause
+    assert not {"queue.rate-limited", "cost.unreconciled", "trust.duplicate-usage"} & fired.keys()
+
+
+@needs_shared
+def test_attempts_that_never_reached_the_provider(tmp_path):
+    db = case_of(SHARED / "scenarios/A12/twin", tmp_path / "case.duckdb")
+    with engine_of(db) as engine:
+        told, _ = reconciled(engine)
+    assert told["billed_usd"] == told["tracked_usd"] == Decimal("1.380")
+    assert (told["hidden_usd"], told["requests_suspected"]) == (0, 0)
+    rules = {one.rule for one in analyzer.findings(db).found}
+    assert not {"cost.hidden-attempts", "cost.unreconciled"} & rules
+
+
+@pytest.mark.parametrize("name", ["main", "inside_a_library", "by_id", "crowded", "no_charge"])
+def test_billed_is_tracked_and_hidden(name, tmp_path):
+    told, _, _ = sums_of(hidden.CASES[name][0], tmp_path)
+    assert told["hidden_usd"] > 0
+    assert told["billed_usd"] == told["tracked_usd"] + told["hidden_usd"]
+    assert told["requests_billed"] == told["requests_tracked"] + told["requests_hidden"]
+
+
+def test_without_a_record_of_the_provider_it_is_a_guess(tmp_path):
+    told, rows, db = sums_of(lambda folder: _without_bill(folder), tmp_path)
+    assert (told, rows) == (None, ())
+    (finding,) = [f for f in analyzer.findings(db).found if f.rule == "cost.hidden-attempts"]
+    assert (finding.severity, finding.confidence, finding.cost_usd) == ("note", "suspected", None)
+    assert finding.requests == len(hidden.BASE.hidden)
+    assert "were billed and never" not in finding.brief + finding.symptom
+    with engine_of(db) as engine:
+        low, high = engine.rows("SELECT sum(low_usd) AS l, sum(high_usd) AS h FROM cost_hidden")[
+            0
+        ].values()
+    assert high == hidden.BASE.hidden_usd
+    assert low == sum(one[0] for one in hidden.BASE.hidden) * hidden.IN / 1_000_000
+
+
+def _without_bill(folder):
+    hidden.BASE.write(folder)
+    (folder / "billing.jsonl").unlink()
+
+
+def _one_by_one(folder, *, charge="0.004", lose=(), prompt=1_000):
+    """Ten calls, each with the provider's record."""
+    logs, records = [], []
+    for k in range(10):
+        at, name = T0 + k * 60 * NS, f"c-{k}"
+        if k not in lose:
+            logs.append(
+                request_record(
+                    name, vantage="client", started_ns=at, durations_ns={"e2e": 3 * NS},
+                    model="wren-1", status=200, usage=openai_usage(1_000, 100),
+                )
+            )  # fmt: skip
+        records.append(
+            billing_record(
+                at + NS // 10, at + 3 * NS, model="wren-1", cost_usd=Decimal(charge),
+                usage={"prompt_tokens": prompt, "completion_tokens": 100}, request_id=name,
+            )
+        )  # fmt: skip
+    write_lines(folder / "calls.jsonl", logs)
+    write_lines(folder / "billing.jsonl", records)
+    write_lines(folder / "prices.json", [prices({"wren-1": {"input": "3.00", "output": "10.00"}})])
+
+
+def test_single_calls_at_another_price(tmp_path):
+    told, rows, db = sums_of(lambda folder: _one_by_one(folder, charge="0.006"), tmp_path)
+    assert (told["billed_usd"], told["tracked_usd"]) == (Decimal("0.06"), Decimal("0.04"))
+    assert told["price_difference_usd"] == Decimal("0.02")
+    assert classes(rows) == {"price difference": 1}
+    assert "cost.unreconciled" in claimed(db)
+
+
+def test_single_calls_with_other_tokens(tmp_path):
+    _, rows, db = sums_of(lambda folder: _one_by_one(folder, prompt=1_300), tmp_path)
+    assert classes(rows) == {"token difference": 1}
+    assert "cost.unreconciled" in claimed(db)
+
+
+def test_single_calls_that_no_log_tells(tmp_path):
+    told, rows, db = sums_of(lambda folder: _one_by_one(folder, lose=(2, 5)), tmp_path)
+    assert told["unlogged_usd"] == Decimal("0.008")
+    assert told["hidden_usd"] == 0
+    assert reasons(rows) == {"no log of this call"}
+    fired = claimed(db)
+    assert "cost.unreconciled" in fired
+    assert "cost.hidden-attempts" not in fired
+
+
+def test_a_usage_report_and_a_bill_are_not_added(tmp_path):
+    told, rows, _ = sums_of(unreconciled.CASES["openai_agrees"][0], tmp_path)
+    calls = bills.calls(GPT)
+    tokens = sum(getattr(one, kind) for one in calls for kind in bills.KINDS)
+    assert told["billed_tokens"] == told["tracked_tokens"] == tokens
+    assert told["billed_usd"] == told["tracked_usd"] == sum(one.whole_usd for one in calls)
+    assert told["requests_billed"] == told["requests_tracked"] == len(calls)
+    assert classes(rows) == {"matched": len(rows)}
+
+
+def test_money_beside_tokens_is_told_apart(tmp_path):
+    told, rows, _ = sums_of(unreconciled.CASES["fees_and_credits"][0], tmp_path)
+    assert told["beside_usd"] == Decimal("-0.25")
+    assert told["billed_usd"] - told["tracked_usd"] == told["beside_usd"]
+    beside = {row["reason"]: row["billed_usd"] for row in rows if row["token_kind"] is None}
+    assert beside == {"fee": Decimal("1.75"), "credit": Decimal(-2)}
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("days_of_the_west", "08:00"), ("days_of_the_east", "15:00"), ("days_of_india", "18:30")],
+)
+def test_days_of_another_zone(name, begins, tmp_path):
+    _, rows, _ = sums_of(unreconciled.CASES[name][0], tmp_path)
+    told = {row["evidence"] for row in rows if row["reason"] == "day of another zone"}
+    assert told == {f"its days begin at {begins} UTC"}
+    assert reasons(rows) <= {
+        "the logs do not cover the whole period", "usage before the logs begin",
+        "usage after the logs end", "the bill's last period is not complete yet",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("logs_of_inner_days", "usage before the logs begin"),
+        ("logs_of_inner_days", "usage after the logs end"),
+        ("logs_from_noon", "the logs do not cover the whole period"),
+        ("bill_not_complete", "the bill's last period is not complete yet"),
+    ],
+)
+def test_edges_have_their_reason(name, reason, tmp_path):
+    _, rows, _ = sums_of(unreconciled.CASES[name][0], tmp_path)
+    assert reason in reasons(rows)
+
+
+def test_attempts_given_up_explain_a_gap(tmp_path):
+    _, rows, _ = sums_of(_given_up, tmp_path)
+    assert reasons(rows) == {"attempts given up and billed"}
+
+
+def _given_up(folder):
+    """A tenth of the calls timed out for the client, and stand on the usage report."""
+    calls = bills.calls(GPT, writes=False)
+    bills.write_log(folder, calls)
+    bills.write_bills(folder, {"usage.json": bills.openai_usage(_with_failed(calls), DAY)})
+    lines = [
+        request_record(
+            f"late-{k}", vantage="client", started_ns=one.at_ns, durations_ns={"e2e": 20 * NS},
+            model=GPT, error="timeout", bytes_sent=9_000,
+        )
+        for k, one in enumerate(calls[::10])
+    ]  # fmt: skip
+    write_lines(folder / "late.jsonl", lines)
+
+
+def _with_failed(calls):
+    return [*calls, *calls[::10]]
+
+
+def test_cached_tokens_that_the_log_does_not_tell(tmp_path):
+    _, rows, db = sums_of(unreconciled._cached_untold().write, tmp_path)
+    assert reasons(rows) == {"cached tokens are told apart otherwise"}
+    assert "cost.unreconciled" in claimed(db)
+
+
+def test_free_quota_and_another_tier(tmp_path):
+    calls = bills.calls(unreconciled.CLAUDE)
+    free = [replace(one, factor=Decimal(0)) for one in calls]
+    files = {"u.json": bills.anthropic_usage(calls), "c.json": bills.anthropic_costs(free)}
+    _, rows, _ = sums_of(unreconciled.Case(tuple(calls), files).write, tmp_path)
+    assert reasons(rows) == {"free quota, or included in a plan"}
+
+
+def test_a_tier_that_the_bill_alone_tells(tmp_path):
+    calls = bills.calls(unreconciled.CLAUDE)
+    files = {"c.json": bills.anthropic_costs(bills.dearer(calls, "0.5"))}
+    files = {name: text.replace('"standard"', '"batch"') for name, text in files.items()}
+    _, rows, _ = sums_of(unreconciled.Case(tuple(calls), files).write, tmp_path)
+    assert reasons(rows) == {"billed at batch, which the logs do not tell"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("us.anthropic.claude-opus-4-6-v1:0", "Claude4.6Opus"),
+        ("gpt-4o-mini", "gpt-4o-mini-0718"),
+        ("openai/gpt-5-mini", "gpt-5-mini-2025-08-07"),
+        ("claude-sonnet-4-5@20250929", "claude-sonnet-4-5"),
+        ("gemini-2.5-flash", "models/gemini-2.5-flash"),
+        ("claude-opus-4-6[1m]", "claude-opus-4-6"),
+    ],
+)
+def test_two_names_of_one_model(one, other):
+    assert key_of(one) == key_of(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("gpt-4o", "gpt-4o-mini"),
+        ("gpt-4.5", "gpt-5.4"),
+        ("claude-opus-4-6", "claude-sonnet-4-6"),
+        ("gemini-2.5-flash", "gemini-2.5-flash-lite"),
+        ("o3", "o4"),
+    ],
+)
+def test_two_models(one, other):
+    assert key_of(one) != key_of(other)
+
+
+def test_whose_bill_it_is():
+    assert vendor("aws.bedrock") == vendor("Amazon Web Services") == "aws"
+    assert "azure" in sellers("gpt-5-mini")
+    held = {"anthropic": {key_of("claude-teal-3")}, "openai": {key_of("gpt-heron-2")}}
+    assert bill_of("", "claude-teal-3-20260203", held) == "anthropic"
+    assert bill_of("openai", "gpt-heron-9", held) == "openai"
+    assert bill_of("", "gpt-heron-9", held) == "openai"
+    assert bill_of("", "gemini-3", held) is None
+    assert bill_of("aws.bedrock", "nova-2", held) is None
+
+
+def test_hours_of_a_report_are_the_grain(tmp_path):
+    _, rows, _ = sums_of(unreconciled.CASES["google_agrees"][0], tmp_path)
+    assert {row["period_end_ns"] - row["period_start_ns"] for row in rows} == {HOUR}
