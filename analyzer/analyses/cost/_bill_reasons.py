@@ -155,7 +155,7 @@ def _late_buckets(bill: Bill, rows: list[Row]) -> None:
         told.sort(key=lambda row: row.where[0])
         whole = sum((row.cell.billed_tokens or Decimal(0) for row in told), Decimal(0))
         net = sum(row.tokens or 0 for row in told)
-        if not whole or abs(net) > max(PRICE * whole, 10):
+        if not whole or abs(net) > max(PRICE * whole, Decimal(10)):
             continue
         running = 0
         for before, row in zip([None, *told], told, strict=False):
@@ -269,7 +269,7 @@ def _same_as_tokens(rows: list[Row]) -> None:
         told = sum((one.usd or Decimal(0) for one in same), Decimal(0))
         if abs(row.usd - told) <= _NEAR * max(abs(row.usd), abs(told)):
             row.kind_class = "token difference"
-            first = max(same, key=lambda one: abs(one.usd or 0))
+            first = max(same, key=lambda one: abs(one.usd or Decimal(0)))
             row.explain(first.reason or UNKNOWN, "its tokens differ as much", harmless=True)
 
 

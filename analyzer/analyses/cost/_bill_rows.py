@@ -105,7 +105,7 @@ def _class(row: Row) -> str:
     billed = cell.billed_tokens if row.by_tokens else cell.billed_usd
     if row.by_tokens and row.tokens is not None:
         size = max(cell.billed_tokens or Decimal(0), Decimal(cell.logged_tokens))
-        if abs(row.tokens) <= max(TOKENS * size, FEW):
+        if abs(row.tokens) <= max(TOKENS * size, Decimal(FEW)):
             return "matched"
     if not row.by_tokens and cell.other_currency:
         return "matched"
