@@ -573,3 +573,18 @@ def test_a_copy_of_the_second_catalog_is_read_and_held_against_ours(tmp_path):
         ("claude-sonnet-4-5", "input", "litellm"), ("claude-sonnet-4-5", "output", "litellm"),
     ]  # fmt: skip
     assert told[0]["difference_usd"] < 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("prices.json", '{"unit": "per_million_tokens", "valid_from": "2026-03-09", "models": '
+         '{"a": {"input": 1}}}'),
+        ("prices.toml", 'unit = "per_million_tokens"\nvalid_from = 2026-03-09\n'
+         '[models.a]\ninput = 1\n'),
+    ],
+)  # fmt: skip
+def test_a_date_alone_is_its_first_moment(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with engine_of(case_of(tmp_path / name, tmp_path / "case.duckdb")) as engine:
+        assert engine.value("SELECT min(valid_from_ns) FROM price") == 1_773_014_400_000_000_000

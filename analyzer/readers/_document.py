@@ -30,7 +30,7 @@ def parse(data: bytes) -> Any:  # noqa: ANN401 - foreign document
             msg = "JSON nested too deeply"
             raise ValueError(msg) from None
     try:
-        return tomllib.loads(data.decode())
+        return msgspec.to_builtins(tomllib.loads(data.decode()))  # TOML's own dates as text
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         msg = f"neither JSON nor TOML: {error}"
         raise ValueError(msg) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -18,6 +19,7 @@ _KINDS = (
     *_TIER_KINDS, "reasoning", "input_audio", "output_audio", "input_image", "output_image",
     "web_search",
 )  # fmt: skip
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIERS = ("batch", "flex", "priority", "fast")
 
 
@@ -68,11 +70,17 @@ def _model(price: ModelPrice, common: dict[str, Any]) -> Iterator[dict[str, Any]
     yield from _terms(price, common)
 
 
+def _begins(sink: Sink, told: object) -> int | None:
+    """When a price begins to hold; a date alone means its first moment, UTC."""
+    is_day = isinstance(told, str) and _DAY.fullmatch(told)
+    return sink.time(1, "valid_from", f"{told}T00:00:00Z" if is_day else told)
+
+
 def _rows(prices: Prices, sink: Sink) -> Iterator[dict[str, Any]]:
-    valid_from = sink.time(1, "valid_from", prices.valid_from)
+    valid_from = _begins(sink, prices.valid_from)
 
     def common(told: ModelPrice | Terms, **more: Any) -> dict[str, Any]:  # noqa: ANN401
-        begins = sink.time(1, "valid_from", told.valid_from)
+        begins = _begins(sink, told.valid_from)
         row = {"currency": prices.currency, "valid_from_ns": begins or valid_from, **more}
         return {name: value for name, value in row.items() if value is not None}
 
