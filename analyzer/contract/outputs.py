@@ -15,6 +15,7 @@ from analyzer.contract._columns import TEXT as _S
 from analyzer.contract._columns import row as _row
 from analyzer.contract._columns import struct as _struct
 from analyzer.contract._cost_outputs import COST
+from analyzer.contract._gpu_outputs import GPU
 from analyzer.contract._latency_outputs import LATENCY
 from analyzer.contract._turns_outputs import TURNS
 
@@ -69,6 +70,7 @@ OUTPUTS: dict[str, pa.Schema] = {
     **LATENCY,
     **TURNS,
     **COST,
+    **GPU,
     "analyze.bounds": _row(
         "How fast a model can be on a part: one row an answer.",
         ("model", _S, "", "model: key of the catalog, name of the config, or inline"),

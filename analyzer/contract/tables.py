@@ -18,6 +18,8 @@ from analyzer.contract._fields import table as _table
 from analyzer.contract._fields import text as _text
 from analyzer.contract._fields import tokens as _tokens
 from analyzer.contract._fields import whole as _int
+from analyzer.contract._gpu import gpu_event, gpu_trace
+from analyzer.contract._gpu_kernel import gpu_kernel_total
 from analyzer.contract.prompts import cache_columns, prompt_columns, prompt_part
 
 CONTRACT_VERSION = 4
@@ -284,21 +286,8 @@ TABLES: dict[str, pa.Schema] = {
         "A heartbeat of a client's event loop.",
         [*_PROVENANCE, _ns("time_ns", "when"), _text("client", "which client")],
     ),
-    "gpu_event": _table(
-        "One event of a profiler trace.",
-        [
-            *_PROVENANCE,
-            _int("rank", "process rank"),
-            _int("device", "device of that rank"),
-            _int("stream", "stream of that device"),
-            _text("kind", "kernel, memcpy, memset, annotation, runtime, graph_launch, cpu_op"),
-            _text("name", "kernel or operation"),
-            _ns("start_ns", "start"),
-            _ns("dur_ns", "duration"),
-            _int("correlation", "joins a launch with what it launched"),
-            _int("graph_id", "graph that was replayed"),
-        ],
-    ),
+    "gpu_event": gpu_event(_PROVENANCE),
+    "gpu_trace": gpu_trace(_PROVENANCE),
     "gpu_sample": _table(
         "One sample of device counters.",
         [
@@ -307,13 +296,21 @@ TABLES: dict[str, pa.Schema] = {
             _text("host", "machine"),
             _int("device", "device index"),
             _ratio("gpu_used_ratio", "device busy"),
-            _ratio("memory_busy_ratio", "memory interface busy"),
+            _ratio("memory_busy_ratio", "memory interface busy: share of its cycles"),
             _int("memory_used_bytes", "memory in use", "bytes"),
             _float("power_w", "power draw", "W"),
             _float("sm_clock_hz", "SM clock", "Hz"),
             _float("temperature_c", "temperature", "Celsius"),
+            _text("clock", "wall, or relative (since an unknown moment)"),
+            _text("device_id", "the device's own id (UUID)"),
+            _text("device_name", "accelerator, as the source says"),
+            _int("memory_total_bytes", "memory there is", "bytes"),
+            _ratio("memory_traffic_ratio", "time with any memory traffic: no measure of bandwidth"),
+            _ratio("sm_active_ratio", "multiprocessors with work, mean of all"),
+            _ratio("tensor_active_ratio", "tensor cores active, mean of all"),
         ],
     ),
+    "gpu_kernel_total": gpu_kernel_total(_PROVENANCE),
     "invoice_line": invoice_line(_PROVENANCE),
     "deployment": _table(
         "What a model runs on: any subset of shape, layout, limits and bandwidths.",

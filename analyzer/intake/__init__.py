@@ -31,6 +31,7 @@ from analyzer.store.catalog import KnownSource
 from analyzer.store.dates import date_runs, guessed_years, move_times
 
 Progress = Callable[[str, int, int], None]
+_LARGE_BYTES = 1024 * 1024
 _READ = ("read", "grown", "replaced", "known")
 
 
@@ -162,6 +163,8 @@ def _read_one(
 ) -> FileRead:  # fmt: skip
     try:
         return _store_one(case, file, reader, options, run, early, tick)
+    except _Known as known:
+        return FileRead(file.name, "known", reader.name, bytes=known.bytes)
     except AnalyzerError as error:
         why = f"{error.message}; {error.hint}" if error.hint else error.message
     except OSError as error:
@@ -180,7 +183,11 @@ def _store_one(
     known = case.catalog.shorter(reader.name, file.begin)
     file.forget()
     gathered = _gathered(early, known)
-    if early and gathered:
+    watched = not early and not known and type(file) is InputFile and _costly(file)
+    if watched:
+        file.watch()
+        sha, size, grown = "", 0, None
+    elif early and gathered:
         sha, size, grown = early.sha256, early.bytes, None
     else:
         sha, size, prefixes = file.fingerprint(frozenset(one.bytes for one in known))
@@ -199,6 +206,11 @@ def _store_one(
             tick(file.position)
         if gathered:
             tick(file.size)
+        if watched:
+            sha, size = file.passed or file.fingerprint()[:2]
+            if case.knows(sha):
+                raise _Known(size)
+            writer.told(sha256=sha, bytes=size)
     run[writer.source_id] = grown.resume.records if grown and grown.resume else 0
     first, last = writer.span
     account = writer.gathered.account()
@@ -207,6 +219,19 @@ def _store_one(
         account["used"], account["ignored"], account["problems"], writer.gathered.rows, first,
         last, size, in_part=writer.in_part,
     )  # fmt: skip
+
+
+class _Known(Exception):
+    """What was read turned out to be what another reader has read before."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.bytes = size
+
+
+def _costly(file: InputFile) -> bool:
+    """Whether unpacking it twice, once for its fingerprint, takes long."""
+    return file.packing != "plain" and file.size >= _LARGE_BYTES
 
 
 def _gathered(early: Early | None, known: Sequence[KnownSource]) -> Gathered | None:

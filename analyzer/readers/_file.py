@@ -99,6 +99,10 @@ class Lines:
 class InputFile:
     """One input, decompressed on the fly. ``cut`` tells, after reading, that it ended too early."""
 
+    passed: tuple[str, int] | None = None
+    """SHA-256 and size of all bytes, once a watched file was read to its end."""
+    _watched = False
+
     def __init__(self, path: Path, name: str) -> None:
         self.path = path
         self.name = name
@@ -130,8 +134,24 @@ class InputFile:
         """What the file lies in, as the source row names it."""
         return self.packing
 
+    def watch(self) -> None:
+        """Fingerprint the bytes as they are read, where unpacking twice would cost much."""
+        self._watched = True
+
     def blocks(self, size: int = BLOCK_BYTES, offset: int = 0) -> Iterator[bytes]:
         """Decompressed bytes from ``offset`` on, in blocks of about ``size``."""
+        blocks = self._unpacked(size, offset)
+        return self._passing(blocks) if self._watched and not offset else blocks
+
+    def _passing(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        digest, total = hashlib.sha256(), 0
+        for block in blocks:
+            digest.update(block)
+            total += len(block)
+            yield block
+        self.passed = digest.hexdigest(), total
+
+    def _unpacked(self, size: int, offset: int) -> Iterator[bytes]:
         if self.packing == "plain":
             with self.open_raw() as stream:
                 stream.seek(offset)

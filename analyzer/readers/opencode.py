@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import closing
 from typing import Any
-from urllib.parse import quote
 
 from analyzer.contract.types import Batch, Problem
 from analyzer.readers._document import read_all
@@ -23,10 +20,10 @@ from analyzer.readers._jsonl import Bad, Sink, Skip, object_of
 from analyzer.readers._opencode_messages import UNTOLD_OUTPUT, assumes, is_contradicted, row_of
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import excerpt
+from analyzer.readers._sqlite import MAGIC, on_disk, opened, told
 from analyzer.readers._thread import Thread
 from analyzer.readers._transcript import NO_USAGE, contradiction, text
 
-_MAGIC = b"SQLite format 3\x00"
 _TABLES = (
     re.compile(rb"CREATE TABLE [`\"\[]?message[`\"\]]?\s*\([^;]{0,400}session_id", re.DOTALL),
     re.compile(rb"CREATE TABLE [`\"\[]?session[`\"\]]?\s*\(", re.DOTALL),
@@ -70,7 +67,7 @@ _PARTS = (
 
 def probe(head: Head) -> Claim:
     """SQLite with opencode's tables, or one message, part or session in a file of its own."""
-    if head.data.startswith(_MAGIC):
+    if head.data.startswith(MAGIC):
         found = sum(1 for table in _TABLES if table.search(head.data))
         why = "a SQLite database without opencode's tables 'message' and 'session' at its head"
         return Claim(1, "") if found == len(_TABLES) else Claim(0.3, why)
@@ -161,31 +158,6 @@ class _Messages:
         return told
 
 
-@contextmanager
-def _on_disk(file: InputFile) -> Iterator[Path]:
-    """A path SQLite can open: the file's own, or a copy of what it unpacks to."""
-    if file.packing == "plain":
-        yield file.path
-        return
-    with tempfile.TemporaryDirectory(prefix="analyze-") as folder:
-        copy = Path(folder) / "copy.db"
-        with copy.open("wb") as out:
-            for block in file.blocks():
-                out.write(block)
-        yield copy
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    # Immutable: no lock, no journal and nothing beside the file is looked at or made.
-    uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
-    database = sqlite3.connect(uri, uri=True)
-    database.text_factory = bytes
-    # Its schema may be a stranger's: no function of it runs, and damaged pages are noticed.
-    for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON"):
-        database.execute(f"PRAGMA {pragma}")
-    return database
-
-
 def _check(database: sqlite3.Connection) -> bool:
     """Tables, and no views or virtual tables of these names; whether one has the parts, too."""
     kinds = dict(
@@ -209,7 +181,7 @@ def _database(file: InputFile, options: Options) -> Iterator[Batch]:
     if file.head.data[18:20] == bytes((_WAL, _WAL)):
         sink.assumed.add(_LOGGED)
     try:
-        with _on_disk(file) as path, closing(_opened(path)) as database:
+        with on_disk(file) as path, closing(opened(path)) as database:
             parts = _check(database)
             wanted = _MESSAGES.format(
                 sums=_SUMS if parts else "NULL", parts=_PARTS if parts else ""
@@ -222,15 +194,9 @@ def _database(file: InputFile, options: Options) -> Iterator[Batch]:
                     sink, begun = Sink(zone=options.zone), records
     except (sqlite3.Error, OverflowError, UnicodeError) as error:
         records += 1
-        why = type(error).__name__ if isinstance(error, UnicodeError) else _named(error)
+        why = type(error).__name__ if isinstance(error, UnicodeError) else told(error)
         sink.problems.append(Problem(records, _DAMAGED.format(why=why)))
     yield sink.batch(records - begun)
-
-
-def _named(error: Exception) -> str:
-    """SQLite's own words, without what it quotes of the file."""
-    known = ("malformed", "not a database", "disk I/O", "no such column", "no tables", "too big")
-    return next((words for words in known if words in str(error)), type(error).__name__)
 
 
 def _row(row: tuple[Any, ...], messages: _Messages, record: int, sink: Sink) -> None:
@@ -285,7 +251,7 @@ def _take_document(value: dict[str, Any], sink: Sink) -> None:
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:
     """One ``request`` row of vantage client an answer."""
-    if file.head.data.startswith(_MAGIC):
+    if file.head.data.startswith(MAGIC):
         yield from _database(file, options)
     else:
         yield from _document(file, options)

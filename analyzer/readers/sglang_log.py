@@ -38,6 +38,7 @@ _TELLING = re.compile(
     rb"(?:Prefill|Decode) batch(?:[.,]| \[\d+\],) #|Req ?Time ?Stats\(rid="
     rb"|(?:Receive|Finish): obj=GenerateReqInput\("
     rb"|\{\"timestamp\": ?\"[^\"]*\", ?\"event\": ?\"(?:request\.(?:rec|fin)|scheduler\.status)"
+    rb"|^\[\d{4}-\d\d-\d\d [^\]]{8,40}\] max_total_num_tokens=\d"
 )
 _PREFIX = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z]+\d+)*\] ")
 _SAMPLE = (

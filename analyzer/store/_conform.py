@@ -29,8 +29,15 @@ def conform(name: str, table: pa.Table, reader: str) -> pa.Table:
         if empty:
             msg = f"reader {reader} left {name}.{column} empty in {empty} rows"
             raise AnalyzerError(msg, "this is a bug in the reader; please report it")
-    # A cast of nothing takes as long as reading a small file.
-    return table if table.schema.types == right else table.cast(_named(name, table))
+    # A cast of nothing takes as long as reading a small file, and so does a dictionary of names
+    # that is written out.
+    given = [_plain(one) for one in table.schema.types]
+    return table if given == right else table.cast(_named(name, table))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """A dictionary of texts is as good as the texts."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 @lru_cache(1024)

@@ -16,6 +16,7 @@ _TIMED = {
     "request": ("start_ns", True), "engine_sample": ("time_ns", False),
     "engine_step": ("time_ns", False), "engine_event": ("time_ns", True),
     "client_tick": ("time_ns", True), "gpu_sample": ("time_ns", True),
+    "gpu_trace": ("start_ns", False),
 }  # fmt: skip
 """Table -> its moment, and whether rows without a clock are on the wall's."""
 # Made once: pyarrow takes as long to make one of these as to look through a small table.
@@ -78,8 +79,9 @@ def span(tables: Mapping[str, pa.Table]) -> tuple[int | None, int | None]:
         elif not unsaid:
             continue
         end = start
-        if "e2e_ns" in table.column_names:
-            end = pc.add(start, pc.coalesce(table["e2e_ns"], _NO_NS))
+        length = "dur_ns" if name == "gpu_trace" else "e2e_ns"
+        if length in table.column_names:
+            end = pc.add(start, pc.coalesce(table[length], _NO_NS))
         begins.append(pc.min(start).as_py())
         ends.append(pc.max(end).as_py())
     first = min((one for one in begins if one is not None), default=None)

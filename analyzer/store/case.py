@@ -48,6 +48,7 @@ _TIMES = (
     ("engine_event", "time_ns", "time_ns", "TRUE"),
     ("client_tick", "time_ns", "time_ns", "TRUE"),
     ("gpu_sample", "time_ns", "time_ns", "TRUE"),
+    ("gpu_trace", "start_ns", "start_ns + coalesce(dur_ns, 0)", "clock = 'wall'"),
 )
 
 
@@ -241,6 +242,10 @@ class FileWriter:
             )
         for table in ("source", "source_note"):
             run(f"DELETE FROM {table} WHERE source_id = ?", [self.source_id])
+
+    def told(self, **row: Any) -> None:  # noqa: ANN401 - columns of the source row
+        """What is known of the source only now that it was read."""
+        self._row |= row
 
     def append(self, batch: Batch) -> None:
         """Take one batch; raises where it breaks the contract or its account does not add up."""

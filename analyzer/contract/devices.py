@@ -1,0 +1,38 @@
+"""What profiler traces say of devices, for a screen and for the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from analyzer.contract.types import Table
+
+
+@dataclass(frozen=True)
+class DrawnStep:
+    """One step as bars: ``rows`` of lane, group, start and end in ns from its begin."""
+
+    title: str
+    step_ns: int
+    rows: tuple[dict[str, Any], ...]
+    events: int
+    sql: str
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Answer of ``analyze gpu``: whether traces can be trusted, then where device time went.
+
+    ``bounds``: what requests saw a token beside the bound of the hardware, by deployment and model,
+    where the case holds requests and tells the hardware. ``drawn`` is for the report only.
+    """
+
+    trust: Table
+    idle: Table
+    classes: Table
+    phases: Table
+    ranks: Table
+    bounds: tuple[dict[str, Any], ...] = ()
+    unclassified: tuple[dict[str, Any], ...] = ()
+    drawn: tuple[DrawnStep, ...] = ()
