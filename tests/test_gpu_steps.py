@@ -51,7 +51,10 @@ def _rows(db, sql):
             "[Executor] _forward_step 12: 1 ctx reqs, 512 ctx tokens, 7 gen reqs",
             ("trtllm", "mixed", 1, 512, 7, None, None),
         ),
-        ("[Executor] _forward_step: 0 ctx reqs, 3 gen reqs", ("trtllm", "decode", 0, None, 3, None, None)),
+        (
+            "[Executor] _forward_step: 0 ctx reqs, 3 gen reqs",
+            ("trtllm", "decode", 0, None, 3, None, None),
+        ),
         ("ProfilerStep#6", ("profiler", None, None, None, None, None, None)),
         ("step_14", ("other", None, None, None, None, None, None)),
         ("decode_step_3", ("other", "decode", None, None, None, None, None)),
@@ -93,7 +96,9 @@ def test_work_belongs_to_the_step_that_launched_it(tmp_path):
     """The device runs the first step while the host is in the second."""
     trace = Trace()
     for k in range(2):
-        trace.annotation(f"execute_context_{1 - k}({64 * (1 - k)})_generation_{k}({k})", k * 100, 90)
+        trace.annotation(
+            f"execute_context_{1 - k}({64 * (1 - k)})_generation_{k}({k})", k * 100, 90
+        )
         replay(trace, k * 100 + 10, [(GEMM, 200)] * 3, lag=400 + k * 500)
     rows = _rows(_case(tmp_path, trace), "SELECT * FROM gpu_step ORDER BY step")
     assert [(row["phase"], row["work"], row["busy_ns"]) for row in rows] == [
@@ -169,7 +174,7 @@ def test_nothing_is_said_of_idle_time_that_was_not_recorded(tmp_path):
         assert "buffer" in one.missing[0].how
     (found,) = [one for one in result.found if one.rule == "trust.graph-coverage"]
     assert found.unit == "launches"
-    assert "refused" in found.symptom or "no idle time" in " ".join(e.label for e in found.evidence)
+    assert "refused" in found.symptom
 
 
 @pytest.mark.parametrize(
@@ -208,8 +213,8 @@ def test_device_time_is_joined_to_requests(tmp_path):
         replay(trace, 1_000_000 + k * 10_000 + 20, [(GEMM, 600)] * 10, lag=20)
     sent = (BASE_NS + 1_040_000 * US) / 1e9
     record = {
-        "request_id": "r-1", "vantage": "engine", "started_at": sent, "e2e_ms": 25.0, "ttft_ms": 5.0,
-        "model": "heron-1", "usage": {"prompt_tokens": 10, "completion_tokens": 3},
+        "request_id": "r-1", "vantage": "engine", "started_at": sent, "e2e_ms": 25.0,
+        "ttft_ms": 5.0, "model": "heron-1", "usage": {"prompt_tokens": 10, "completion_tokens": 3},
     }  # fmt: skip
     db = _case(tmp_path, trace, files={"requests.jsonl": json.dumps(record) + "\n"})
     (row,) = _rows(db, "SELECT * FROM gpu_request")

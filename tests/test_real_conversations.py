@@ -126,8 +126,8 @@ def test_mooncake_growth(mooncake):
 
 def test_mooncake_notes(mooncake):
     notes = " ".join(api.turns(mooncake, top=1).notes)
-    assert "37.36 % of the prompt tokens had come before" in notes
-    assert "29.34 % within 5 minutes" in notes
+    assert "37.36 %" in notes
+    assert "29.34 %" in notes
     assert "have no session id and were joined" in notes
     assert "No call tells what it read from a cache." in notes
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import cache
 
 import pytest
@@ -22,6 +21,8 @@ _QUIET = [
     "cache.model-switch", "cache.evicted", "cache.below-minimum", "cache.unused-writes",
     "prefill.cache-miss", "context.growth", "context.base-inflation", "context.compaction-loop",
     "cost.hidden-attempts", "cost.unreconciled",
+    "decode.launch-bound", "decode.host-bound", "decode.communication-bound",
+    "decode.straggler-rank", "decode.slow-kernel", "trust.graph-coverage", "trust.truncated",
 ]  # fmt: skip
 
 
@@ -86,7 +87,20 @@ RIGHT = {
     "A12/twin": _silent(),
     "A13/main": _right("trust.duplicate-usage", "none", 70, 3.083, "times"),
     "A13/twin": _silent(),
-    "A15/main": _right("decode.below-bound", "decode", 5, 4.83 / 14.9, "ratio"),
+    "A14/main": _right("trust.graph-coverage", "none", 198, 0.01, "ratio")
+    | {"told": [200, 0.991, 0.9]},
+    "A14/twin": _right("decode.host-bound", "decode", 200, 18.0, "ms")
+    | {"told": [0.1, 17.4e6], "said": ["schedule_and_detokenize"]},
+    "A15/main": {
+        **_right("decode.below-bound", "decode", 5, 4.83 / 14.9, "ratio"),
+        "also": [
+            _right("decode.launch-bound", "decode", 50, 8.9, "ms")
+            | {"told": [6.0e6, 14.9e6, 292, 7.0e6, 4.83e6]}
+        ],
+        "must_not": [
+            rule for rule in _QUIET if rule not in ("decode.below-bound", "decode.launch-bound")
+        ],
+    },
     "A15/twin": _silent(),
     "A16/main": _right("decode.offloaded", "decode", 20, 1.70e9 / 60e9 * 1e3, "ms"),
     "A16/twin": _silent(),
@@ -95,16 +109,12 @@ RIGHT = {
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
-    """Case of a scenario, read once; a profiler trace has no reader yet: a copy does without."""
+    """Case of a scenario, read once."""
 
     @cache
     def read(name):
         made = tmp_path_factory.mktemp("scenario")
-        folder = SHARED / "scenarios" / name
-        if list(folder.glob("*.trace.json")):
-            ignore = shutil.ignore_patterns("*.trace.json")
-            folder = shutil.copytree(folder, made / "logs", ignore=ignore)
-        return case_of(folder, made / "case.duckdb")
+        return case_of(SHARED / "scenarios" / name, made / "case.duckdb")
 
     return read
 

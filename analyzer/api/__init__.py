@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import analyzer
+from analyzer.api._gpu import gpu, write_gpu_window
 from analyzer.api._opened import asked_span, opened
 from analyzer.api._verify import verify, write_verify
 from analyzer.contract._cost_outputs import COST_GROUPS
@@ -55,10 +56,10 @@ from analyzer.worlds import simulate, simulate_like, two_stage, what_if, what_if
 
 __all__ = [
     "bounds", "bounds_observed", "catalogued", "compare", "cost", "cost_groups", "explain",
-    "explain_family", "findings", "formats", "groups", "hold_to", "ingest", "latency", "over_time",
-    "report", "rules", "schema", "show", "simulate", "simulate_like", "span", "sql", "status",
-    "turns", "two_stage", "verify", "what_if", "what_if_like", "write_compare", "write_report",
-    "write_verify",
+    "explain_family", "findings", "formats", "gpu", "groups", "hold_to", "ingest", "latency",
+    "over_time", "report", "rules", "schema", "show", "simulate", "simulate_like", "span",
+    "sql", "status", "turns", "two_stage", "verify", "what_if", "what_if_like", "write_compare",
+    "write_gpu_window", "write_report", "write_verify",
 ]  # fmt: skip
 
 DEFAULT_REPORT = Path("reports/incident.html")

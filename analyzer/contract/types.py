@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from analyzer.contract.conversations import Conversations
     from analyzer.contract.costs import Costs
+    from analyzer.contract.devices import Devices
 
 SEVERITIES = ("critical", "warning", "note")
 CONFIDENCES = ("measured", "derived", "modelled", "suspected")
@@ -285,6 +286,7 @@ class Report:
     objectives: Objectives | None = None
     turns: Conversations | None = None
     costs: Costs | None = None
+    gpu: Devices | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import duckdb
@@ -61,6 +61,14 @@ class Engine:
         """The single value of a query of one row and column; None for no row."""
         rows = self.rows(sql)
         return next(iter(rows[0].values())) if rows else None
+
+    def stream(self, sql: str, most: int) -> Iterator[list[dict[str, Any]]]:
+        """The same rows, at most so many at a time; nothing else may be asked before the end."""
+        self._prepare(sql)
+        cursor = self._case.connection.execute(sql)
+        names = _unlike([column[0] for column in cursor.description or ()])
+        while some := cursor.fetchmany(most):
+            yield [dict(zip(names, row, strict=True)) for row in some]
 
     def _prepare(self, sql: str) -> None:
         # DuckDB cannot name the tables of a query before they exist (USING needs their columns), so

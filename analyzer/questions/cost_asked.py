@@ -22,7 +22,7 @@ JOIN cost_request AS c ON t.request_key = c.request_key
 JOIN resolve_request AS q ON t.request_key = q.request_key
 WHERE t.is_metered AND q.start_ns >= {0} AND q.start_ns < {1}"""
 _BILLED = """SELECT (SELECT count(*) FROM invoice_line)
-  + (SELECT count(*) FROM cost_tracked WHERE NOT is_tracked)"""
+  + (SELECT count(*) FROM resolve_on_bill)"""
 _UNHELD = "There is a bill, for all requests: ask without filters to hold it against the logs."
 _CHANGE = """SELECT baseline_from_ns, baseline_until_ns, window_from_ns, window_until_ns
 FROM cost_change"""

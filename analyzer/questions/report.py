@@ -11,6 +11,7 @@ from analyzer.questions import cost_asked, hardware, timeline
 from analyzer.questions import law as laws
 from analyzer.questions._runs import runs_apart, told
 from analyzer.questions.compare import changes
+from analyzer.questions.gpu_drawn import drawn as devices
 from analyzer.questions.latency import by_metric, slowest
 from analyzer.questions.objective import objectives
 from analyzer.questions.request import view_of
@@ -71,6 +72,7 @@ def build(
         objectives=objectives(engine, slo, drawn=True) if slo else None,
         turns=conversations(engine),
         costs=cost_asked.reported(engine, filtered=filtered),
+        gpu=devices(engine),
     )
 
 

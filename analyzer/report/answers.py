@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from analyzer.contract.costs import Costs
+from analyzer.contract.devices import Devices
 from analyzer.contract.types import (
     Explanation,
     Findings,
@@ -20,6 +21,7 @@ from analyzer.report import (
     case,
     costs,
     document,
+    gpu,
     hardware,
     lanes,
     latencies,
@@ -62,6 +64,8 @@ def blocks(value: object) -> list[Block]:
         return case.ingested(value)
     if isinstance(value, Costs):
         return costs.blocks(value)
+    if isinstance(value, Devices):
+        return gpu.blocks(value)
     if isinstance(value, Objectives):
         return objectives.blocks(value)
     if isinstance(value, Table) and value.kind in _TABLES:
@@ -374,6 +378,7 @@ def unmet(table: Table) -> str | None:
 _TABLES: dict[str, Callable[[Table], list[Block]]] = {
     "analyze.bounds.observed": hardware.blocks,
     "analyze.compare": _comparison,
+    **{f"analyze.gpu.{name}": gpu.table for name in gpu.TABLES},
     "analyze.latency": latencies.latency,
     "analyze.timeline": lanes.lanes,
     "analyze.turns": turns.sessions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analyzer.report import conversations, costs, hardware, law, objectives, words
+from analyzer.report import conversations, costs, gpu, hardware, law, objectives, words
 from analyzer.report.blocks import Block, Facts, Heading, Items, Words, grid, grid_of
 from analyzer.report.latencies import without_unused
 from analyzer.report.outcomes import cannot_say, clear
@@ -43,6 +43,8 @@ def report(value: Report) -> list[Block]:
         out += conversations.blocks(value.turns)
     if value.costs:
         out += [Heading("Cost"), *costs.blocks(value.costs)]
+    if value.gpu:
+        out += gpu.blocks(value.gpu, title=True)
     if value.law:
         out += [Heading("Longer answers"), *law.blocks(value.law)]
     if value.hardware:

@@ -8,6 +8,7 @@ from functools import singledispatch
 from typing import Any
 
 from analyzer.contract.costs import Costs
+from analyzer.contract.devices import Devices
 from analyzer.contract.types import (
     Explanation,
     Finding,
@@ -76,6 +77,7 @@ def rows(value: object) -> list[dict[str, Any]]:
 
 @rows.register(Table)
 @rows.register(Costs)
+@rows.register(Devices)
 @rows.register(IngestResult)
 @rows.register(Status)
 @rows.register(RequestView)

@@ -17,6 +17,7 @@ from analyzer.report.blocks import grid
 from analyzer.report.cap import capped
 from analyzer.report.conversations import conversations
 from analyzer.report.costs_page import section as cost_section
+from analyzer.report.gpu_page import section as gpu_section
 from analyzer.report.latencies import without_unused
 from analyzer.report.law import linear_law
 from analyzer.report.sections import (
@@ -88,6 +89,7 @@ def _page(report: Report, shown: Report) -> str:
             slowest=slowest(shown),
             turns=conversations(shown),
             cost=cost_section(shown),
+            gpu=gpu_section(shown),
             law=linear_law(shown),
             hardware=against_hardware(shown),
             segments=grid(without_unused(shown.segments)),

@@ -11,6 +11,7 @@ from typing import Any
 
 from analyzer.contract.conversations import Conversations
 from analyzer.contract.costs import Costs
+from analyzer.contract.devices import Devices
 from analyzer.contract.types import (
     CannotSay,
     Chart,
@@ -140,6 +141,25 @@ def _cost(value: Costs) -> dict[str, Any]:
         (out["self_host"],) = rows_of(value.self_host)
         out["self_host_notes"] = list(value.self_host.notes)
     return out
+
+
+@envelope.register(Devices)
+def _devices(value: Devices) -> dict[str, Any]:
+    return _enveloped(value.idle.kind, **_gpu(value))
+
+
+def _gpu(value: Devices) -> dict[str, Any]:
+    """Trust first; idle numbers that a trace cannot carry are null."""
+    return {
+        "trust": rows_of(value.trust),
+        "notes": list(value.trust.notes),
+        "rows": rows_of(value.idle),
+        "classes": rows_of(value.classes),
+        "phases": rows_of(value.phases),
+        "ranks": rows_of(value.ranks),
+        "bounds": [row(one) for one in value.bounds],
+        "unclassified": [row(one) for one in value.unclassified],
+    }
 
 
 @envelope.register(Findings)
@@ -322,6 +342,7 @@ def _report(value: Report) -> dict[str, Any]:
         objectives=_kept(value.objectives),
         turns=_turns(value.turns),
         cost=_cost(value.costs) if value.costs else None,
+        gpu=_gpu(value.gpu) if value.gpu else None,
         tool_version=value.version,
     )
 

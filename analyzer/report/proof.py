@@ -99,6 +99,8 @@ def explained(value: Finding, queries: Queries) -> list[Block]:
         goals = tuple(f"{words.criterion(one)}{queries.mark(one.sql)}" for one in value.done_when)
         out += [Heading("Done when"), Items(goals)]
     if value.examples:
-        out += [Heading("Example requests"), Words(", ".join(value.examples))]
-        out.append(Words(f"One of them in full: analyze show {words.quoted(value.examples[0])}"))
+        out += [Heading(f"Example {value.unit}"), Words(", ".join(value.examples))]
+        if value.unit == "requests":
+            first = words.quoted(value.examples[0])
+            out.append(Words(f"One of them in full: analyze show {first}"))
     return out

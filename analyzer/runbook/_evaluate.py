@@ -121,9 +121,7 @@ def _finding(play: Play, engine: Engine, say: Say, touched: Touched, coverage: f
         coverage=min(1.0, coverage),
         cost_usd=cost,
         where=touched.where,
-        window=(touched.first_ns, touched.last_ns)
-        if touched.first_ns is not None and touched.last_ns is not None
-        else None,
+        window=touched.window,
         evidence=evidence,
         actions=tuple(
             Action(do, one.owner, _fill(one.expect, words))

@@ -23,6 +23,12 @@ class Touched:
     where: str | None
     examples: tuple[str, ...]
 
+    @property
+    def window(self) -> tuple[int, int] | None:
+        """From the first to the last, in wall time."""
+        known = self.first_ns is not None and self.last_ns is not None
+        return (self.first_ns, self.last_ns) if known else None  # type: ignore[return-value]
+
 
 def touched_by(front: Front, engine: Engine) -> Touched:
     """Sums over what is touched, and where it stands."""

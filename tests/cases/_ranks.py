@@ -1,4 +1,4 @@
-"""Sets of ranks that decode together: kernels, then an all-reduce that ends on all of them at once."""
+"""Ranks that decode together: kernels, then an all-reduce that ends on all of them at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 LAYERS = 16
 
 
-def traces(  # noqa: PLR0913
+def traces(
     ranks: int,
     steps: int,
     compute: Callable[[int, int], float],
@@ -29,7 +29,9 @@ def traces(  # noqa: PLR0913
     ``hidden``: kernels on another stream beside each all-reduce.
     """
     made = [
-        Trace(rank=r, world=ranks, wall=wall, offset_us=offsets[r % len(offsets)] if offsets else 0.0)
+        Trace(
+            rank=r, world=ranks, wall=wall, offset_us=offsets[r % len(offsets)] if offsets else 0.0
+        )
         for r in range(ranks)
     ]
     ready = 1_000_000.0

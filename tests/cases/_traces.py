@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 GEMM = "nvjet_tst_192x8_64x12_2x1_v_bz_TNT"
 ATTENTION = "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4>>(params)"
 NORM = "void vllm::rms_norm_kernel<c10::BFloat16>(c10::BFloat16*, float, int)"
-ARGMAX = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>>>"
+ARGMAX = "void at::native::reduce_kernel<512, 1, ReduceOp<float, at::native::ArgMaxOps<float>>>"
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 DEQUANTIZE = "void kDequantizeBlockwise<__nv_bfloat16, 512, 64, 8, 1>(float*, unsigned char*)"
 COPY = "Memcpy HtoD (Pinned -> Device)"
@@ -33,7 +33,9 @@ class Trace:
     events: list[dict[str, Any]] = field(default_factory=list)
     correlation: int = 0
 
-    def _add(self, cat: str, name: str, pid: int, tid: int, at: float, dur: float, **args: Any) -> None:  # noqa: ANN401, PLR0913
+    def _add(
+        self, cat: str, name: str, pid: int, tid: int, at: float, dur: float, **args: Any
+    ) -> None:
         event = {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid,
                  "ts": round(at + self.offset_us, 3), "dur": round(dur, 3)}  # fmt: skip
         self.events.append(event | ({"args": args} if args else {}))
@@ -63,7 +65,10 @@ class Trace:
 
     def write(self, folder: Path, name: str = "", *, cut: int | None = None) -> None:
         """The file; ``cut`` leaves out that many characters at its end."""
-        facts: dict[str, Any] = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "SYN-90"}]}
+        facts: dict[str, Any] = {
+            "schemaVersion": 1,
+            "deviceProperties": [{"id": 0, "name": "SYN-90"}],
+        }
         if self.world is not None:
             facts["distributedInfo"] = {"rank": self.rank, "world_size": self.world}
         if self.wall:

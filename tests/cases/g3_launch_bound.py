@@ -5,10 +5,10 @@ after its launch. Busy 2.7 ms, gaps 6.3 ms a step.
 
 twin: the same kernels, replayed by one graph launch a step of 2.9 ms.
 
-phases: vLLM's annotations; one step in ten is a prefill of 60 ms without a gap, which is no part of
-it. pieces: 30 graphs of 6 kernels a step, launched every 240 us. unmarked: no annotation; a sampling
-kernel ends each step. ranks: four ranks, each by itself. stacked: host threads were slowed by the
-profiler, so the finding is suspected.
+phases: vLLM's annotations; one step in ten is a prefill of 60 ms without a gap, which is no part
+of it. pieces: 30 graphs of 6 kernels a step, launched every 240 us. unmarked: no annotation; a
+sampling kernel ends each step. ranks: four ranks, each by itself. stacked: host threads were
+slowed by the profiler, so the finding is suspected.
 
 queued: eager too, but launched long before the device is ready: no gap. slow_kernels: 180 launches
 that take as long as their kernels. few: two steps tell nothing.
@@ -37,7 +37,13 @@ def _names(count: int, dur: float) -> list[tuple[str, float]]:
 
 
 def _eager(
-    trace: Trace, steps: int, every: float, count: int = 180, dur: float = 15.0, *, marked: bool = True
+    trace: Trace,
+    steps: int,
+    every: float,
+    count: int = 180,
+    dur: float = 15.0,
+    *,
+    marked: bool = True,
 ) -> None:
     for k in range(steps):
         at = 5_000 + k * count * every
@@ -67,7 +73,11 @@ def phases(folder: Path) -> None:
     trace, at = Trace(wall=True), 900_000.0
     for k in range(50):
         prompt = k % 10 == 3
-        name = f"execute_context_1({4096})_generation_0(0)" if prompt else "execute_context_0(0)_generation_12(12)"
+        name = (
+            f"execute_context_1({4096})_generation_0(0)"
+            if prompt
+            else "execute_context_0(0)_generation_12(12)"
+        )
         begin = at
         if prompt:
             at = eager(trace, at, [(GEMM, 600)] * 100, 50) + 30

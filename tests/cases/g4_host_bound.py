@@ -5,9 +5,9 @@ host. The device is idle for 10.8 ms a step.
 
 twin: the same operator beside a graph of 13.5 ms: it is hidden.
 
-eager: 100 launches a step every 12 us with kernels of 20 us, then 6 ms of apply_grammar. nested: the
-operator lies inside another that encloses the launches, too. ranks: two ranks. wall: SGLang's names.
-unnamed: nothing tells what the host does. prompts: only prefill steps wait.
+eager: 100 launches a step every 12 us with kernels of 20 us, then 6 ms of apply_grammar. nested:
+the operator lies inside another that encloses the launches, too. ranks: two ranks. wall: SGLang's
+names. unnamed: nothing tells what the host does. prompts: only prefill steps wait.
 
 quiet: three bursts of ten steps, a second apart: there was nothing to do. small: 0.6 ms of 9 ms.
 """
@@ -30,7 +30,7 @@ def _graph(total: float, count: int = 40) -> list[tuple[str, float]]:
     return [(GEMM if k % 3 else ATTENTION, total / count) for k in range(count)]
 
 
-def _steps(  # noqa: PLR0913
+def _steps(
     trace: Trace, steps: int, period: float, busy: float, op: tuple[str, float, float] | None,
     name: str = "step_{k}", start: float = 40_000.0,
 ) -> None:  # fmt: skip

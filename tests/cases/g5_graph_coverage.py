@@ -5,8 +5,8 @@ main: 120 launches, and the first three have their 60 kernels: 2.5 % are covered
 
 twin: all of them have their kernels, and the device is as busy.
 
-partial: of the later two thirds every replay lost half of its kernels. ranks: one of two ranks lost
-its kernels. unmarked: no annotations. none: not one kernel.
+partial: of the later two thirds every replay lost half of its kernels. ranks: one of two ranks
+lost its kernels. unmarked: no annotations. none: not one kernel.
 
 edges: two of 120 at the end have none. eager: there are no graphs.
 """
@@ -104,7 +104,10 @@ CASES = {
     "main": (main, _found(117, 3 / 120) | {"told": [0.92, 120]}),
     "twin": (twin, silent(ALL)),
     "partial": (partial, _found(40, 80 / 120)),
-    "ranks": (ranks, _found(40, 10 / 50) | {"must_not": [r for r in OTHERS if r != "trust.truncated"]}),
+    "ranks": (
+        ranks,
+        _found(40, 10 / 50) | {"must_not": [r for r in OTHERS if r != "trust.truncated"]},
+    ),
     "unmarked": (unmarked, _found(95, 5 / 100)),
     "none": (none, silent(OTHERS)),
     "edges": (edges, silent(ALL)),

@@ -1,13 +1,13 @@
 """Ranks that decode together, of which one comes late to every collective.
 
-main: eight ranks, 25 steps of 16 layers; kernels of a layer take 100 us, 140 on rank 5; an all-reduce
-takes 20 us more. Seven ranks wait 640 us a step. Clocks differ by up to 3.5 s.
+main: eight ranks, 25 steps of 16 layers; kernels of a layer take 100 us, 140 on rank 5; an all-
+reduce takes 20 us more. Seven ranks wait 640 us a step. Clocks differ by up to 3.5 s.
 
 twin: ranks take turns in being late by as much.
 
-two: two ranks; two_even: neither is late. host: rank 1 of two launches each step 900 us late. even:
-eight ranks with little noise. missing: rank 5 was not recorded, so nobody can say whom the others wait for.
-cut: the file of rank 2 ends in the middle; the rest still tells.
+two: two ranks; two_even: neither is late. host: rank 1 of two launches each step 900 us late.
+even: eight ranks with little noise. missing: rank 5 was not recorded, so nobody can say whom the
+others wait for. cut: the file of rank 2 ends in the middle; the rest still tells.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OTHERS = [rule for rule in ALL if rule != "decode.straggler-rank"]
 AHEAD = (0.0, 1_700.0, 3_500_000.0, 12.5, 880.0, 2_100_000.0, 64.0, 9_000.0)
 
 
-def _slow(rank: int, step: int) -> float:  # noqa: ARG001
+def _slow(rank: int, step: int) -> float:
     return 140.0 if rank == 5 else 100.0
 
 

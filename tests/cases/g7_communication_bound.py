@@ -1,12 +1,12 @@
 """Decode steps that are mostly transfer between GPUs.
 
-main: four ranks, 30 steps of 16 layers; kernels of a layer take 90 us, its all-reduce 70 us: 1.12 ms
-of 3.7 ms a step.
+main: four ranks, 30 steps of 16 layers; kernels of a layer take 90 us, its all-reduce 70 us: 1.12
+ms of 3.7 ms a step.
 
 twin: the same all-reduce beside kernels of 70 us on another stream.
 
-two: over PCIe, 160 us beside 140. alone: one of four ranks was recorded, and
-waiting cannot be told from transfer.
+two: over PCIe, 160 us beside 140. alone: one of four ranks was recorded, and waiting cannot be
+told from transfer.
 
 short: 14 us of 104. waiting: the all-reduce is short, and one rank keeps the others waiting.
 """

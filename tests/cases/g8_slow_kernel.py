@@ -1,12 +1,12 @@
 """Decode steps with work on their path that a better kernel would not do.
 
-main: 30 steps of 40 layers; each layer converts its weights (45 us) before a GEMM of 60 us: 1.8 ms of
-4.6 ms a step, 10 us a layer being something else.
+main: 30 steps of 40 layers; each layer converts its weights (45 us) before a GEMM of 60 us: 1.8 ms
+of 4.6 ms a step, 10 us a layer being something else.
 
 twin: the GEMM reads the quantised weights itself.
 
-copied: 2.4 ms of copies from main memory before the graph, in a step of 7.4 ms. fetched: every layer
-waits for a copy of 30 us.
+copied: 2.4 ms of copies from main memory before the graph, in a step of 7.4 ms. fetched: every
+layer waits for a copy of 30 us.
 
 beside: the same copies on another stream while kernels run. activations: 3 us a layer quantise the
 activations. prompts: only prefill converts.
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OTHERS = [rule for rule in ALL if rule != "decode.slow-kernel"]
-QUANTIZED = "void vllm::dynamic_per_token_scaled_fp8_quant_kernel<c10::BFloat16>(float*, float*, int)"
+QUANTIZED = (
+    "void vllm::dynamic_per_token_scaled_fp8_quant_kernel<c10::BFloat16>(float*, float*, int)"
+)
 
 
 def _layers(*kernels: tuple[str, float]) -> list[tuple[str, float]]:
     return list(kernels) * 40
 
 
-def _steps(  # noqa: PLR0913
+def _steps(
     trace: Trace, names: list[tuple[str, float]], steps: int = 30, copy: float = 0.0,
     name: str = "step_{k}", start: float = 10_000.0,
 ) -> float:  # fmt: skip
@@ -99,7 +101,14 @@ def prompts(folder: Path) -> None:
     trace = Trace()
     at = 10_000.0
     for _ in range(4):
-        at = _steps(trace, _layers((DEQUANTIZE, 200), (GEMM, 300)), 1, 0.0, "step[EXTEND bs=1 toks=2048]", at)
+        at = _steps(
+            trace,
+            _layers((DEQUANTIZE, 200), (GEMM, 300)),
+            1,
+            0.0,
+            "step[EXTEND bs=1 toks=2048]",
+            at,
+        )
         at = _steps(trace, _layers((NORM, 10), (GEMM, 80)), 9, 0.0, "step[DECODE bs=4]", at)
     trace.write(folder)
 

@@ -4,10 +4,12 @@ main: the file of one rank ends in the middle of an event.
 
 twin: the same rank, whole.
 
-dropped: the profiler logged that it lost 1,200 records. kernels: a third of the eager launches have no
-kernel. hang: one kernel of 4 s in a trace of 5 s. absent: ranks 2 and 3 of four were not recorded.
+dropped: the profiler logged that it lost 1,200 records. kernels: a third of the eager launches
+have no kernel. hang: one kernel of 4 s in a trace of 5 s. absent: ranks 2 and 3 of four were not
+recorded.
 
-unjoined: two of two ranks that do not communicate, of a job that tells four: nothing hangs on the rest.
+unjoined: two of two ranks that do not communicate, of a job that tells four: nothing hangs on the
+rest.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 -- catalogs. Python merges the rows and looks the names up; the few groups with most requests are
 -- looked at.
 -- grain:   one row a deployment label and model of the requests
--- needs:   resolve_request, resolve_deployment
+-- needs:   resolve_request, resolve_deployment, resolve_gpu_rank
 -- python:  setting
 -- param:   told = NULL                  -- what the user says on the command line, JSON
 -- param:   most_groups = 200            -- one engine has one model; more are names gone wild
@@ -31,6 +31,12 @@ WITH served AS (
   SELECT coalesce(deployment, '') AS label, coalesce(model, '') AS served_model, count(*) AS requests
   FROM resolve_request
   GROUP BY coalesce(deployment, ''), coalesce(model, '')
+  UNION ALL
+  -- Traces of a profiler ran on something, too, where no request is logged.
+  SELECT '', '', 0
+  FROM (SELECT count(*) AS requests FROM resolve_request) AS r
+  CROSS JOIN (SELECT count(*) AS ranks FROM resolve_gpu_rank) AS g
+  WHERE r.requests = 0 AND g.ranks > 0
 ),
 placed AS (
   SELECT *, row_number() OVER (ORDER BY requests DESC, label, served_model) AS place FROM served

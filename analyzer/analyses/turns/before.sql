@@ -5,6 +5,7 @@
 -- needs:   resolve_conversation, resolve_request, resolve_prefix, resolve_text_prefix
 -- param:   common_share = 0.01             -- a prefix of more requests than this is a system prompt
 -- param:   common_requests = 20            -- in a small case: of more than these
+-- param:   branches = 4                    -- ways in which prompts go on after a prefix, that make it a common one
 -- param:   reach_ns = 3600000000000        -- a prompt that is only alike in size continues within an hour
 -- param:   step_tokens = 128               -- coarsest step in which cached tokens are told
 -- param:   fewest_tokens = 1024            -- smaller sizes meet by chance
@@ -43,15 +44,32 @@ used AS (
   FROM blocks
   GROUP BY prefix_hash
 ),
+-- A long conversation uses its prefixes as often as others a system prompt, but does not branch after it.
+branched AS (
+  SELECT prefix_hash
+  FROM (
+    SELECT
+      b.prefix_hash, b.block_index,
+      max(CASE WHEN u.children >= $branches THEN b.block_index END) OVER (
+        PARTITION BY b.request_key
+      ) AS last_index
+    FROM blocks AS b
+    JOIN used AS u ON b.prefix_hash = u.prefix_hash
+  ) AS placed
+  WHERE block_index <= last_index
+  GROUP BY prefix_hash
+),
 own AS (
   SELECT b.*
   FROM blocks AS b
   JOIN used AS u ON b.prefix_hash = u.prefix_hash
+  LEFT JOIN branched AS w ON b.prefix_hash = w.prefix_hash
   CROSS JOIN told AS t
-  WHERE u.uses > 1 AND u.uses <= greatest($common_share * t.requests, $common_requests)
+  WHERE u.uses > 1
+    AND (u.uses <= greatest($common_share * t.requests, $common_requests) OR w.prefix_hash IS NULL)
     -- In a small case a system prompt shows by this: what follows it is another each time.
     AND ($common_share * t.requests >= $common_requests
-      OR NOT (u.children >= 4 AND u.children * 2 > u.uses))
+      OR NOT (u.children >= $branches AND u.children * 2 > u.uses))
 ),
 -- At each prefix, the latest request so far that ends one block after it.
 ended AS (

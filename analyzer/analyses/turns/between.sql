@@ -64,15 +64,31 @@ hits AS (
   WHERE h.is_hit
   GROUP BY h.clock, h.model
 ),
+-- Gaps follow each other: of those that begin before a call, the last ends last.
+marks AS (
+  SELECT
+    clock, model, coalesce(gap_from_ns, -9223372036854775807) AS at_ns, 0 AS asks,
+    coalesce(gap_until_ns, 9223372036854775807) AS until_ns,
+    CAST(NULL AS BIGINT) AS request_key, CAST(NULL AS BIGINT) AS prior_ns
+  FROM gaps
+  UNION ALL
+  SELECT clock, model, at_ns, 1 AS asks, CAST(NULL AS BIGINT) AS until_ns, request_key, prior_ns
+  FROM running
+  WHERE lost_tokens > 0
+),
+reach AS (
+  SELECT
+    request_key, prior_ns, asks,
+    max(until_ns) OVER (
+      PARTITION BY clock, model ORDER BY at_ns, asks DESC
+      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS until_ns
+  FROM marks
+),
 emptied AS (
-  SELECT l.request_key, count(*) AS gaps
-  FROM running AS l
-  JOIN gaps AS g
-    ON l.clock = g.clock AND l.model = g.model
-      AND (g.gap_from_ns IS NULL OR g.gap_from_ns < l.at_ns)
-      AND (g.gap_until_ns IS NULL OR g.gap_until_ns > l.prior_ns)
-  WHERE l.lost_tokens > 0
-  GROUP BY l.request_key
+  SELECT request_key
+  FROM reach
+  WHERE asks = 1 AND (until_ns = 9223372036854775807 OR until_ns > prior_ns)
 ),
 prior AS (
   SELECT request_key, before_tokens, new_tokens, hits_before, losses_before, is_hit, lost_tokens
@@ -83,7 +99,7 @@ SELECT
   CAST(CASE WHEN l.before_tokens - coalesce(p.before_tokens, 0) > p.new_tokens
     THEN l.before_tokens - coalesce(p.before_tokens, 0) - p.new_tokens ELSE 0 END AS BIGINT)
     AS foreign_tokens,
-  h.survived_ns IS NULL OR e.gaps IS NOT NULL AS could_be_emptied,
+  h.survived_ns IS NULL OR e.request_key IS NOT NULL AS could_be_emptied,
   h.survived_ns,
   CAST(h.survived_tokens AS BIGINT) AS survived_tokens,
   CAST(coalesce(l.hits_before, 0) - coalesce(p.hits_before, 0)

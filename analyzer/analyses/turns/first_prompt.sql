@@ -11,6 +11,7 @@
 -- returns: app VARCHAR                     -- application, by the labels; empty = not told
 -- returns: is_agent BOOLEAN                -- of a sub-agent or side thread
 -- returns: is_known BOOLEAN                -- it does begin a conversation; FALSE = it may, nothing tells
+-- returns: is_single BOOLEAN               -- the only call of its conversation
 -- returns: nth BIGINT                      -- place in its group by time, from 1
 -- returns: requests BIGINT                 -- requests of its group
 -- returns: bucket BIGINT                   -- part of the group it falls into, from 0
@@ -41,6 +42,7 @@ calls AS (
     row_number() OVER (
       PARTITION BY c.thread, c.model ORDER BY c.at_ns, c.nth, c.request_key
     ) AS nth_of_model,
+    count(*) OVER (PARTITION BY c.clock, c.thread) = 1 AS is_single,
     v.tools_count, v.tools_chars, v.system_chars
   FROM turns_call AS c
   JOIN resolve_conversation AS v ON c.request_key = v.request_key
@@ -49,7 +51,7 @@ calls AS (
 firsts AS (
   SELECT
     c.request_key, c.model, coalesce(q.route, '') AS route, coalesce(a.app, '') AS app, c.is_agent,
-    NOT c.is_alone AS is_known, c.at_ns AS start_ns, c.input_tokens, c.fresh_tokens, c.read_tokens,
+    NOT c.is_alone AS is_known, c.is_single, c.at_ns AS start_ns, c.input_tokens, c.fresh_tokens, c.read_tokens,
     c.write_tokens, c.tools_count, c.tools_chars, c.system_chars,
     concat(
       c.model, ' | ', coalesce(q.route, ''), ' | ', coalesce(a.app, ''),
@@ -72,7 +74,7 @@ placed AS (
   FROM firsts
 )
 SELECT
-  request_key, group_name, model, route, app, is_agent, is_known, nth, requests,
+  request_key, group_name, model, route, app, is_agent, is_known, is_single, nth, requests,
   CAST(CASE WHEN requests <= $buckets THEN nth - 1
     ELSE ((nth - 1) * $buckets - (nth - 1) * $buckets % requests) / requests END AS BIGINT)
     AS bucket,

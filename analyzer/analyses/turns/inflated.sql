@@ -1,11 +1,14 @@
 -- First prompts around the moment from which they are larger, with what was added, to what, and its cost.
 -- The smallest prompts have to have grown too: what all carry is their base, and a change of the mix,
--- or longer questions of some, leaves the small ones as they were.
+-- or longer questions of some, leaves the small ones as they were. Where conversations of many calls give
+-- way to single calls, or the reverse, the mix has changed too.
 -- grain:   one row a first prompt of a group with such a moment
 -- needs:   turns_step, turns_first_prompt, turns_rate, resolve_list_price, resolve_conversation
 -- param:   own_share = 0.5                 -- of the rise, that the smallest tenth of the prompts shows too
 -- param:   fewest_tokens = 200             -- a smaller rise is no news
 -- param:   smallest_rise = 0.1             -- of the prompt before
+-- param:   other_kind = 0.5                -- more or fewer conversations of one call, by this share, are another mix
+-- param:   few = 0.15                      -- of the requests before, that may have the new version already
 -- param:   moved = 0.05                    -- tools or a system prompt that grew by this share are part of it
 -- param:   weighs = 0.25                   -- and its cause, where they make this share of the characters
 -- returns: request_key BIGINT              -- the request
@@ -14,7 +17,7 @@
 -- returns: input_tokens BIGINT             -- its prompt
 -- returns: is_after BOOLEAN                -- from the moment on
 -- returns: is_inflated BOOLEAN             -- after it, in a group whose first prompts grew
--- returns: is_lasting BOOLEAN              -- prompts are that large until the log ends
+-- returns: is_lasting BOOLEAN              -- prompts are that large until the log ends, and no weekend explains it
 -- returns: is_known BOOLEAN                -- they do begin conversations
 -- returns: step_ns BIGINT                  -- start of the first larger one, ns UTC
 -- returns: step_key BIGINT                 -- that request
@@ -34,7 +37,7 @@
 -- returns: excess_usd DECIMAL(38,15)       -- cost of it, each kind of token at its price; NULL = a price is missing
 WITH near AS (
   SELECT
-    f.*, s.from_nth, s.high_nth, s.end_nth, s.middle_chars IS NOT NULL AS by_chars,
+    f.*, s.from_nth, s.high_nth, s.end_nth, s.is_weekend, s.middle_chars IS NOT NULL AS by_chars,
     CASE WHEN s.middle_chars IS NULL THEN f.input_tokens > s.middle_tokens
       ELSE coalesce(f.tools_chars, 0) + coalesce(f.system_chars, 0) > s.middle_chars END AS is_large,
     f.nth >= s.low_nth AND f.nth <= s.high_nth AS is_near
@@ -61,10 +64,18 @@ first_large AS (
   WHERE n.is_near
   GROUP BY n.group_name
 ),
-sides AS (
-  SELECT n.*, n.nth >= l.step_nth AS is_after
+timed AS (
+  SELECT
+    n.*, n.nth >= l.step_nth AS is_since,
+    avg(CASE WHEN n.nth >= l.step_nth THEN NULL WHEN n.is_large THEN 1 ELSE 0 END)
+      OVER (PARTITION BY n.group_name) AS early_ratio
   FROM near AS n
   JOIN first_large AS l ON n.group_name = l.group_name
+),
+-- A roll-out in steps: where characters tell each request's version, it is that and not the time.
+sides AS (
+  SELECT *, CASE WHEN by_chars AND early_ratio <= $few THEN is_large ELSE is_since END AS is_after
+  FROM timed
 ),
 levels AS (
   SELECT
@@ -83,6 +94,8 @@ levels AS (
     percentile_cont(0.1) WITHIN GROUP (ORDER BY input_tokens) FILTER (WHERE NOT is_after)
       AS before_low,
     percentile_cont(0.1) WITHIN GROUP (ORDER BY input_tokens) FILTER (WHERE is_after) AS after_low,
+    avg(CASE WHEN is_single THEN 1 ELSE 0 END) FILTER (WHERE NOT is_after) AS before_single,
+    avg(CASE WHEN is_single THEN 1 ELSE 0 END) FILTER (WHERE is_after) AS after_single,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY tools_count) FILTER (WHERE NOT is_after)
       AS before_tools,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY tools_count) FILTER (WHERE is_after) AS after_tools,
@@ -116,7 +129,8 @@ moved AS (
     after_median - before_median >= greatest(
       CAST($fewest_tokens AS DOUBLE), before_median * $smallest_rise)
       AND after_tokens > before_tokens
-      AND after_low - before_low >= (after_median - before_median) * $own_share AS is_rise
+      AND after_low - before_low >= (after_median - before_median) * $own_share AS is_rise,
+    abs(after_single - before_single) >= $other_kind AS is_other_kind
   FROM levels
 ),
 named AS (
@@ -134,9 +148,10 @@ named AS (
 SELECT
   s.request_key, s.group_name, s.start_ns, s.input_tokens, s.is_after,
   -- Where nothing tells that these begin conversations, only characters can tell what grew.
-  s.is_after AND n.is_rise AND n.cause <> 'neither' AND (s.is_known OR n.cause <> 'unknown')
+  s.is_after AND n.is_rise AND n.cause <> 'neither'
+    AND (n.cause <> 'unknown' OR (s.is_known AND NOT n.is_other_kind))
     AS is_inflated,
-  s.end_nth IS NULL AS is_lasting, s.is_known, n.step_ns, n.step_key, n.before_tokens,
+  s.end_nth IS NULL AND NOT s.is_weekend AS is_lasting, s.is_known, n.step_ns, n.step_key, n.before_tokens,
   n.after_tokens, n.before_median AS before_median_tokens, n.after_median AS after_median_tokens,
   n.before_tools, n.after_tools, n.before_tools_chars, n.after_tools_chars, n.before_system_chars,
   n.after_system_chars, n.cause,

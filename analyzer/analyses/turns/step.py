@@ -17,7 +17,16 @@ LIKELY = 2.5
 """What a cut needs to be looked at: a rise that ended parts no series as a whole."""
 LARGER = 0.7
 """Chance that a value after the cut is larger than one before: below it the two are much alike."""
-_MOST_CUTS = 5
+_MOST_CUTS = 40
+_MAIN = 0.6
+"""Of the largest rise: the first as large as this is the moment, what follows adds to it."""
+_SHARP = 0.8
+"""Of a rise between two levels, that stands between the requests right before and after it."""
+_CLEAR = 0.7
+"""Of what a line between the two levels misses, that the levels may."""
+_HOUR_NS = 3_600_000_000_000
+_ZONES = (-8, 0, 9)
+"""Hours off UTC in which a weekend is looked for."""
 
 
 def rows(told: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
@@ -46,21 +55,25 @@ def _rise(parts: list[dict[str, Any]], series: list[float]) -> tuple[Any, ...] |
     rises = [after - before for before, after in pairwise(levels)]
     if not rises or max(rises) <= 0:
         return None
-    at = rises.index(max(rises)) + 1
+    at = next(k for k, rise in enumerate(rises, 1) if rise >= _MAIN * max(rises))
     middle = (levels[at - 1] + levels[at]) / 2
+    if _comes_again(series, weights, middle):
+        return None
     first, last = at - 1, at
     while first and levels[first - 1] <= middle:
         first -= 1
     while last + 1 < len(levels) and levels[last + 1] > middle:
         last += 1
     low, high = cuts[first], cuts[last + 1]
-    cut, middle_chars = _by_chars(parts, low, cuts[at], high)
+    near = (cuts[at - 1], cuts[at + 1])
+    exact = _moment(series, weights, near, (levels[at - 1], levels[at]))
+    cut, middle_chars = _by_chars(parts, low, exact, high)
     before, after = sizes[low:cut], sizes[cut:high]
     z, larger = _apart(before, after, weights[low:cut], weights[cut:high])
     is_shown = middle_chars is not None
     if z < (SHOWN if is_shown else STRONG) or (larger < LARGER and not is_shown):
         return None
-    if not is_shown and not _jumps(before, after):
+    if not (is_shown or _jumps(before, after) or _is_sharp(sizes, near, cut)):
         return None
     return (
         parts[low]["first_nth"],
@@ -71,6 +84,7 @@ def _rise(parts: list[dict[str, Any]], series: list[float]) -> tuple[Any, ...] |
         middle_chars,
         z,
         larger,
+        not is_shown and _is_weekend(parts[low:cut], parts[cut:high]),
     )
 
 
@@ -103,6 +117,62 @@ def _best(sizes: Sequence[float], weights: Sequence[int]) -> int | None:
     return place
 
 
+def _moment(
+    series: Sequence[float], weights: Sequence[int], near: tuple[int, int],
+    levels: tuple[float, float],
+) -> int:  # fmt: skip
+    """The cut that leaves the least on the wrong side of two levels.
+
+    No value counts for more than the step itself; of equals the last, for a huge prompt may come
+    before it.
+    """
+    low, high = near
+    old, new = levels
+    best, place, running = float("inf"), low, 0.0
+    for k in range(low, high):
+        value = min(max(series[k], old), new)
+        if k > low and running <= best:
+            best, place = running, k
+        running += (2 * value - old - new) * weights[k]
+    return place
+
+
+def _comes_again(series: Sequence[float], weights: Sequence[int], middle: float) -> bool:
+    """Runs of small values give way to runs of large ones more than once.
+
+    That is how nights and weekends look, or a batch that runs again.
+    """
+    runs: list[bool] = []
+    start = 0
+    for is_large, same in groupby(series, lambda one: one > middle):
+        stop = start + len(list(same))
+        if sum(weights[start:stop]) >= FEWEST:
+            runs.append(is_large)
+        start = stop
+    kinds = [is_large for is_large, _ in groupby(runs)]
+    return kinds[1:].count(True) > 1
+
+
+def _is_sharp(sizes: Sequence[float], near: tuple[int, int], cut: int) -> bool:
+    """From one level to the next at once, though the whole is a staircase."""
+    before, after = sizes[near[0] : cut], sizes[cut : near[1]]
+    rise = median(after) - median(before)
+    jump = median(after[:FEWEST]) - median(before[-FEWEST:])
+    return jump >= _SHARP * rise and _jumps(before, after, _CLEAR)
+
+
+def _is_weekend(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]) -> bool:
+    """All on one side lies on weekends and all on the other does not: the days may explain it."""
+    for zone in _ZONES:
+        sides = [
+            {(one["first_ns"] // _HOUR_NS + zone) // 24 % 7 in (2, 3) for one in side}
+            for side in (before, after)
+        ]
+        if sides in ([{True}, {False}], [{False}, {True}]):
+            return True
+    return False
+
+
 def _z(rank_sum: float, k: int, count: int) -> float:
     spread = (k * (count - k) * (count + 1) / 12) ** 0.5
     return float((rank_sum - k * (count + 1) / 2) / spread)
@@ -133,8 +203,11 @@ def _apart(
     return _z(rank_sum, many, count), larger
 
 
-def _jumps(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Two levels fit better than one straight line does: it is a step, not a slow rise."""
+def _jumps(before: Sequence[float], after: Sequence[float], most: float = 1.0) -> bool:
+    """Two levels fit better than one straight line does: it is a step, not a slow rise.
+
+    ``most``: of what the line misses, that two levels may.
+    """
     values = [*before, *after]
     half = len(values) // 2
     run = len(values) - half
@@ -144,7 +217,7 @@ def _jumps(before: Sequence[float], after: Sequence[float]) -> bool:
     line = sum(abs(value - base - slope * k) for k, value in enumerate(values))
     old, new = median(before), median(after)
     step = sum(abs(value - old) for value in before) + sum(abs(value - new) for value in after)
-    return step < line
+    return step < most * line
 
 
 def _by_chars(

@@ -14,10 +14,11 @@
 -- returns: middle_chars DOUBLE             -- likewise of tool definitions and system prompt; NULL = they did not move
 -- returns: chance_z DOUBLE                 -- how far from chance: rank sum in standard deviations
 -- returns: larger DOUBLE                   -- chance that a prompt after is larger than one before, 0 to 1
+-- returns: is_weekend BOOLEAN              -- it falls together with a weekend's begin or end, the only one: the days may explain it
 WITH grouped AS (
   SELECT
     group_name, bucket, count(*) AS requests, min(nth) AS first_nth, max(nth) AS last_nth,
-    max(requests) AS all_requests,
+    min(start_ns) AS first_ns, max(requests) AS all_requests,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY input_tokens) AS prompt,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY coalesce(tools_chars, 0) + coalesce(system_chars, 0))
       FILTER (WHERE tools_chars IS NOT NULL OR system_chars IS NOT NULL) AS chars
@@ -34,7 +35,7 @@ ranked AS (
   FROM sized
   WHERE requests >= $fewest
 )
-SELECT g.group_name, g.first_nth, g.last_nth, g.requests, g.prompt, g.chars
+SELECT g.group_name, g.first_nth, g.last_nth, g.first_ns, g.requests, g.prompt, g.chars
 FROM grouped AS g
 JOIN ranked AS r ON g.group_name = r.group_name
 WHERE r.place <= $most_groups

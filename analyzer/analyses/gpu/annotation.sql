@@ -1,0 +1,14 @@
+-- What annotations say of steps: the names that engines and profilers give them, read once each.
+-- grain:   one row a distinct name of an annotation
+-- needs:   resolve_gpu_host
+-- python:  annotation
+-- returns: name VARCHAR                  -- annotation, as it stands in the trace
+-- returns: engine VARCHAR                -- vllm, sglang, trtllm, atom, profiler, other; NULL = no step
+-- returns: nearness BIGINT               -- 1 = a step of an engine, 2 = some step, 3 = the profiler's own
+-- returns: phase VARCHAR                 -- prefill, decode, mixed; NULL = not told
+-- returns: prefill_requests BIGINT       -- requests in prefill
+-- returns: prefill_tokens BIGINT         -- their new tokens
+-- returns: decode_requests BIGINT        -- requests in decode
+-- returns: decode_tokens BIGINT          -- their new tokens: more than requests = speculation
+-- returns: kv_tokens BIGINT              -- cached tokens that the step reads, where told
+SELECT name, count(*) AS n FROM resolve_gpu_host WHERE kind = 'annotation' GROUP BY name ORDER BY name
