@@ -8,6 +8,7 @@ import pytest
 from cases import g5_graph_coverage, g6_straggler_rank, g7_communication_bound, g9_truncated
 from cases._traces import ALL_REDUCE, ARGMAX, BASE_NS, COPY, GEMM, NORM, Trace, eager, replay
 from helpers import case_of, claimed, engine_of
+from shared import SHARED, needs_shared
 
 import analyzer
 from analyzer.analyses.gpu.annotation import step_of
@@ -252,5 +253,29 @@ def test_findings_speak_of_steps(tmp_path):
     assert found.examples[0].startswith("step_")
     # 80 kernels of 10 us and a sixth.
     assert found.done_when[0].value == pytest.approx(0.8 * 7 / 6)
-    assert "20 steps" in analyzer.findings(db).verdict.replace("decode ", "")
+    assert "20 steps" in analyzer.findings(db).verdict
     assert "at least 3 steps" in analyzer.explain(db, "decode.launch-bound").fires_when
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        # Sums and unions as the notes on these files give them; batch and cached tokens by name.
+        ("vllm_mi300_decode_fullgraph_step", ("decode", 32, 55_086, 10_717_708, 0)),
+        ("vllm_mi300_mixed_piecewise_step", ("mixed", 37, 42_919, 156_085_793, 112)),
+        ("sglang_mi300_qwen3_8b_decode_step", ("decode", 32, 32_785, 9_772_926, 5_688)),
+        ("vllm_b200_tp8_prefill_eager", ("prefill", 0, None, 11_596_482, 69_278)),
+    ],
+)
+def test_steps_of_real_traces(tmp_path, name, told):
+    """Nothing of a step is lost, whenever the device ran it."""
+    db = tmp_path / "case.duckdb"
+    analyzer.ingest(str(db), [str(SHARED / "formats" / "samples" / "gpu" / f"{name}.json.gz")])
+    (row,) = _rows(str(db), "SELECT * FROM gpu_step")
+    keys = ("phase", "decode_requests", "kv_tokens", "busy_ns", "overlap_ns")
+    assert tuple(row[key] for key in keys) == told
+    assert row["busy_ns"] == row["compute_ns"] + row["comm_ns"] + row["copy_ns"]
+    gaps = ("launch_gap_ns", "host_gap_ns", "device_gap_ns", "unknown_gap_ns")
+    assert row["idle_ns"] == sum(row[key] for key in gaps)
+    assert not {rule for rule in claimed(str(db)) if rule.startswith("decode.")}

@@ -199,6 +199,7 @@ def test_json_envelopes():
         "segment",
         "title",
         "requests",
+        "unit",
         "magnitude",
         "share",
         "cost_usd",

@@ -43,7 +43,7 @@ COST: dict[str, pa.Schema] = {
         ("share", _F, "ratio", "of all cost"),
         ("unpriced_tokens", _I, "tokens", "tokens without a known price, in no cost"),
         ("answers", _I, "1", "operations that were answered, each counted once over its attempts"),
-        ("usd_per_answer", _U, "usd", "cost over them"),
+        ("usd_per_answer", _U, "usd", "cost over those of them that have a price"),
         ("api_equivalent_usd", _U, "usd", "of the cost: included in a plan, never billed so"),
         ("reported_usd", _U, "usd", "what the sources themselves say it cost, where they do"),
         ("price_source", _S, "", "price file, override, genai-prices or litellm"),

@@ -346,7 +346,7 @@ TABLES: dict[str, pa.Schema] = {
         ],
     ),
     "price": _table(
-        "A unit price, or a factor on others. Never zero by default: an unlisted model is unpriced.",
+        "A unit price, or a factor on others. Never zero: an unlisted model is unpriced.",
         [
             *_PROVENANCE,
             _text("model", "model; NULL = every one (of the provider)"),

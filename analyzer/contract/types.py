@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from analyzer.contract.ingested import FileRead as FileRead
+from analyzer.contract.ingested import IngestResult as IngestResult
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -107,7 +110,8 @@ class Chart:
     """The requests behind a finding as points: ``rows`` have ``x``, ``y`` and ``series``.
 
     ``rows`` are a sample where there are too many to draw; ``points`` is how many there are. An
-    axis is a name and a unit as in :class:`Evidence`, or ``time_ns`` for moments.
+    axis is a name and a unit as in :class:`Evidence`, or ``time_ns`` for moments. Points of the
+    series in ``lines`` are joined.
     """
 
     title: str
@@ -119,7 +123,6 @@ class Chart:
     points: int
     rows: tuple[dict[str, Any], ...]
     lines: tuple[str, ...] = ()
-    """Series whose points are joined."""
 
 
 @dataclass(frozen=True)
@@ -287,48 +290,6 @@ class Report:
     turns: Conversations | None = None
     costs: Costs | None = None
     gpu: Devices | None = None
-
-
-@dataclass(frozen=True)
-class FileRead:
-    """What ingest did with one file. ``outcome``: read, grown, replaced, known, unrecognised."""
-
-    path: str
-    outcome: str
-    reader: str | None = None
-    record_unit: str = "record"
-    records: int = 0
-    used: int = 0
-    ignored: int = 0
-    problems: int = 0
-    rows: int = 0
-    first_ns: int | None = None
-    last_ns: int | None = None
-    bytes: int = 0
-    why: str = ""
-    in_part: int = 0
-    """Of the records with a problem, those that gave a row all the same."""
-
-    @property
-    def nothing(self) -> bool:
-        """Whether there was something in it, and each record of it is a problem."""
-        return self.records > 0 and self.problems == self.records and not self.rows
-
-
-@dataclass(frozen=True)
-class IngestResult:
-    """What was read, what was not, what was assumed, and what to run next."""
-
-    db: str
-    files: tuple[FileRead, ...]
-    problems: tuple[dict[str, Any], ...]
-    assumed: tuple[tuple[str, str], ...]
-    next_command: str
-
-    @property
-    def clean(self) -> bool:
-        """Every file was recognised and every record of it could be read."""
-        return not any(f.problems or f.outcome in ("unrecognised", "failed") for f in self.files)
 
 
 @dataclass(frozen=True)

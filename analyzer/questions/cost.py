@@ -52,6 +52,7 @@ _SUMS = f"""count(*) AS requests,
   CAST(sum(c.usd) AS {_MONEY}) AS cost_usd,
   CAST(sum(c.unpriced_tokens) AS BIGINT) AS unpriced_tokens,
   count(CASE WHEN t.is_answer THEN 1 END) AS answers,
+  count(CASE WHEN t.is_answer AND c.usd IS NOT NULL THEN 1 END) AS priced_answers,
   CAST(sum(CASE WHEN c.is_subscription THEN c.usd END) AS {_MONEY}) AS api_equivalent_usd,
   CAST(sum(c.reported_usd) AS {_MONEY}) AS reported_usd"""
 _PARTS = f"""count(DISTINCT q.request_key) AS requests,
@@ -64,6 +65,7 @@ _PARTS = f"""count(DISTINCT q.request_key) AS requests,
   CAST(sum(CASE WHEN c.usd IS NOT NULL THEN e.usd END) AS {_MONEY}) AS cost_usd,
   CAST(sum(e.unpriced_tokens) AS BIGINT) AS unpriced_tokens,
   CAST(NULL AS BIGINT) AS answers,
+  CAST(NULL AS BIGINT) AS priced_answers,
   CAST(sum(CASE WHEN c.is_subscription THEN e.usd END) AS {_MONEY}) AS api_equivalent_usd,
   CAST(NULL AS {_MONEY}) AS reported_usd"""
 _ONE_OR_BOTH = """CASE WHEN min(c.{0}) = max(c.{0}) THEN min(c.{0})
@@ -119,7 +121,8 @@ def total_of(engine: Engine) -> dict[str, Any]:
     (row,) = engine.rows(f"SELECT {_SUMS}\n{_FROM}\nWHERE t.is_metered")
     empty = {name: 0 for name, value in row.items() if value is None and name.endswith("_tokens")}
     total = row | empty
-    return total | {"usd_per_answer": _each(total["cost_usd"], total["answers"])}
+    priced = total.pop("priced_answers")
+    return total | {"usd_per_answer": _each(total["cost_usd"], priced)}
 
 
 def waste(engine: Engine, total: dict[str, Any]) -> Table:
@@ -197,11 +200,12 @@ def _priced(row: dict[str, Any], total: dict[str, Any]) -> dict[str, Any]:
     """The row with what follows from it, in the order that is published."""
     out: dict[str, Any] = {}
     for key, value in row.items():
+        if key == "priced_answers":
+            out["usd_per_answer"] = _each(row["cost_usd"], value)
+            continue
         out[key] = value
         if key == "cost_usd":
             out["share"] = _share(value, total["cost_usd"])
-        if key == "answers":
-            out["usd_per_answer"] = _each(row["cost_usd"], value)
     return out
 
 

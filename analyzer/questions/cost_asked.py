@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -23,6 +23,9 @@ JOIN resolve_request AS q ON t.request_key = q.request_key
 WHERE t.is_metered AND q.start_ns >= {0} AND q.start_ns < {1}"""
 _BILLED = """SELECT (SELECT count(*) FROM invoice_line)
   + (SELECT count(*) FROM resolve_on_bill)"""
+_OTHER_LINES = """SELECT count(*) FROM invoice_line AS i
+JOIN source AS s ON i.source_id = s.source_id
+WHERE s.reader NOT IN ('cursor_usage_csv', 'cursor_usage_events')"""
 _UNHELD = "There is a bill, for all requests: ask without filters to hold it against the logs."
 _CHANGE = """SELECT baseline_from_ns, baseline_until_ns, window_from_ns, window_until_ns
 FROM cost_change"""
@@ -54,7 +57,19 @@ def _billed(engine: Engine, out: Costs, *, filtered: bool) -> Costs:
     if filtered:
         return replace(out, notes=(*out.notes, _UNHELD))
     sums, lines = reconciled(engine)
-    return replace(out, reconciliation=sums, reconciled=lines) if sums else out
+    if sums is None:
+        return replace(out, notes=(*out.notes, *_apart(engine)))
+    return replace(out, reconciliation=sums, reconciled=lines)
+
+
+def _apart(engine: Engine) -> Iterator[str]:
+    """That a bill is there and has nothing to hold against the logs."""
+    lines = engine.value(_OTHER_LINES)
+    if lines:
+        yield (
+            f"The bills hold {lines:,} line{'' if lines == 1 else 's'}, of other services or other "
+            "vendors than these requests: there is nothing to hold against the logs."
+        )
 
 
 def reported(engine: Engine, *, filtered: bool) -> Costs | None:

@@ -48,7 +48,7 @@ FROM cost_repeat WHERE usd IS NOT NULL"""
 _REPORTED = """SELECT sum(requests) AS requests, sum(differ) AS differ, sum(usd) AS usd,
   sum(reported_usd) AS reported_usd
 FROM cost_reported WHERE usd IS NOT NULL"""
-_SAID = """SELECT sum(unpriced) AS requests FROM cost_reported"""
+_SAID = """SELECT sum(unpriced) AS requests, sum(unpriced_usd) AS usd FROM cost_reported"""
 _SECOND = """SELECT count(DISTINCT model) AS models, min(other_source) AS other_source,
   sum(difference_usd) AS usd
 FROM cost_price_check"""
@@ -141,11 +141,11 @@ def _checked(engine: Engine) -> Iterator[str]:
             f"{_requests(own['requests'])} that cost {_money(own['usd'])} here; "
             f"{own['differ']:,} differ{_s(own['differ'])} by more than 0.5 %."
         )
-    said = engine.value(_SAID)
-    if said:
+    (said,) = engine.rows(_SAID)
+    if said["requests"]:
         yield (
-            f"{_requests(said)} without a known price here tell{_s(said)} a cost of their own: it "
-            "stands beside the sums, and in none."
+            f"{_requests(said['requests'])} without a known price here tell{_s(said['requests'])} "
+            f"a cost of their own{_worth(said['usd'])}: it stands beside the sums, and in none."
         )
     (second,) = engine.rows(_SECOND)
     if second["models"] and abs(second["usd"]) >= _CENT:

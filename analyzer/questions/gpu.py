@@ -53,7 +53,8 @@ ORDER BY busy_ns DESC, class"""
 
 _KNOWN = """WITH known AS (
   SELECT s.*, t.is_wall,
-    s.device IS NOT NULL AND s.lost_launches = 0 AND (t.can_idle OR s.is_whole) AS has_idle
+    s.device IS NOT NULL AND s.lost_launches = 0 AND t.can_idle AS has_idle,
+    s.device IS NOT NULL AND s.lost_launches = 0 AND (t.can_idle OR s.is_whole) AS has_time
   FROM gpu_step AS s JOIN gpu_trust AS t ON s.rank_key = t.rank_key
 )"""
 _IDLES = ("idle_ns", "launch_gap_ns", "host_gap_ns", "device_gap_ns", "unknown_gap_ns")
@@ -79,12 +80,12 @@ chosen AS (
     ON u.phase IS NOT DISTINCT FROM b.phase AND u.told_by IS NOT DISTINCT FROM b.told_by
 )
 SELECT phase, told_by, count(*) AS steps, count(CASE WHEN is_judged THEN 1 END) AS judged,
-  bool_or(whole) AS is_whole, {_median("step_ns", "is_judged AND has_idle")},
-  CASE WHEN count(CASE WHEN is_judged AND has_idle THEN 1 END) >= {_FEWEST} THEN CAST(round(
-    percentile_cont(0.95) WITHIN GROUP (ORDER BY CASE WHEN is_judged AND has_idle THEN step_ns END)
-  ) AS BIGINT) END AS p95_ns, {_median("token_ns", "is_judged AND has_idle")},
-  avg(CASE WHEN is_judged THEN decode_requests END) AS batch,
-  avg(CASE WHEN is_judged THEN prefill_tokens END) AS prompt_tokens,
+  bool_or(whole) AS is_whole, {_median("step_ns", "is_judged AND has_time")},
+  CASE WHEN count(CASE WHEN is_judged AND has_time THEN 1 END) >= {_FEWEST} THEN CAST(round(
+    percentile_cont(0.95) WITHIN GROUP (ORDER BY CASE WHEN is_judged AND has_time THEN step_ns END)
+  ) AS BIGINT) END AS p95_ns, {_median("token_ns", "is_judged AND has_time")},
+  avg(CASE WHEN is_judged THEN nullif(decode_requests, 0) END) AS batch,
+  avg(CASE WHEN is_judged THEN nullif(prefill_tokens, 0) END) AS prompt_tokens,
   avg(CASE WHEN is_judged THEN kv_tokens END) AS kv_tokens,
   avg(CASE WHEN is_judged THEN launches END) AS launches,
   {", ".join(_median(name, "is_judged") for name in _WORK)},
@@ -99,8 +100,8 @@ begun AS (SELECT min(start_ns) AS first_ns, rank_key FROM resolve_gpu_rank GROUP
 SELECT k.place AS rank, k.device, k.step, k.name, k.told_by, k.engine, k.phase,
   k.prefill_requests, k.prefill_tokens, k.decode_requests, k.decode_tokens, k.kv_tokens,
   CASE WHEN k.is_wall THEN k.start_ns END AS start_ns, k.start_ns - b.first_ns AS offset_ns,
-  CASE WHEN k.has_idle THEN k.step_ns END AS step_ns,
-  CASE WHEN k.has_idle THEN CAST(round(k.token_ns) AS BIGINT) END AS token_ns, k.busy_ns,
+  CASE WHEN k.has_time THEN k.step_ns END AS step_ns,
+  CASE WHEN k.has_time THEN CAST(round(k.token_ns) AS BIGINT) END AS token_ns, k.busy_ns,
   k.compute_ns, CAST(round(k.comm_wait_ns) AS BIGINT) AS comm_wait_ns,
   CAST(round(k.comm_transfer_ns) AS BIGINT) AS comm_transfer_ns, k.copy_ns,
   {", ".join(f"CASE WHEN k.has_idle THEN k.{name} END AS {name}" for name in _IDLES)},

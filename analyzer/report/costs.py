@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _DISPENSABLE = ("fresh", "written", "source says", "an answer", "requests", "output")
 """Columns that a narrow terminal goes without, in this order."""
+_MUCH = 0.01
+"""Share of the tokens without a price, from which on the first sentence says so."""
 _LONG = ("source", "session", "agent", "route")
 """Names that may be cut on a narrow terminal."""
 
@@ -42,7 +44,7 @@ def blocks(value: Costs) -> list[Block]:
         out.append(groups(value))
     left = value.groups - len(value.rows.rows)
     if left > 0:
-        out.append(Words(f"{plural(left, 'more group')}; --top 0 lists all."))
+        out.append(Words(f"{left_out(left)}; --top 0 lists all."))
     if value.bridge is not None:
         notes = (*value.bridge.notes[:1], changed(value))
         out += [Heading("What changed"), *(Words(note) for note in notes if note)]
@@ -87,23 +89,61 @@ def summary(value: Costs) -> str:
     used = ", ".join([*prompt, output])
     own = total["reported_usd"] if total["cost_usd"] is None else None
     said = f" The sources themselves say {money(own)}." if own is not None else ""
-    return f"{plural(total['requests'], 'request')} {cost}.{said} Tokens: {used}."
+    return f"{plural(total['requests'], 'request')} {cost}.{said} Tokens: {used}.{_unpriced(total)}"
+
+
+def _unpriced(total: Row) -> str:
+    """That the sum is not all, where much of what was used has no price."""
+    used = sum(
+        total[key]
+        for key in (
+            "input_fresh_tokens",
+            "cache_read_tokens",
+            "cache_write_tokens",
+            "output_tokens",
+        )
+    )
+    missing = total["unpriced_tokens"]
+    if total["cost_usd"] is None or missing < _MUCH * used or not missing:
+        return ""
+    return (
+        f" Not in this cost: {shortly(missing)} of them ({percent(missing / used)}) have no price."
+    )
+
+
+def left_out(groups: int) -> str:
+    """How many groups are not listed: the dearest ones are, whatever they are ordered by."""
+    return f"{plural(groups, 'group')} that cost less, or have no price, not listed"
 
 
 def prices(value: Costs) -> list[str]:
     """Where the prices are from, said once over all groups."""
     told = {
-        (row["price_source"], row["price_version"])
+        one
         for row in value.rows.rows
         if row["price_source"]
+        for one in _each_price(str(row["price_source"]), str(row["price_version"] or ""))
     }
     if not told:
         return []
     names = [
-        safe_text(version if str(version).startswith(str(source)) else f"{source} {version or ''}")
-        for source, version in sorted(told, key=str)
+        safe_text(version if version.startswith(source) else f"{source} {version}")
+        for source, version in sorted(told)
     ]
     return [f"Prices: {'; '.join(dict.fromkeys(name.strip() for name in names))}."]
+
+
+def _each_price(source: str, version: str) -> list[tuple[str, str]]:
+    """Of a group that has prices of two sources, each by itself."""
+    sources, versions = source.split(", "), version.split(", ")
+    if len(sources) != len(versions):
+        return [(source, version)]
+    return list(zip(sources, sorted(versions, key=lambda one: _order(one, sources)), strict=True))
+
+
+def _order(version: str, sources: Sequence[str]) -> int:
+    """Versions stand in an order of their own: a catalog's name begins its version."""
+    return next((at for at, one in enumerate(sources) if version.startswith(one)), len(sources))
 
 
 # --- groups --------------------------------------------------------------------------------------

@@ -21,12 +21,13 @@ def section(report: Report) -> dict[str, Any] | None:
     value = report.costs
     if value is None:
         return None
+    left = max(0, value.groups - len(value.rows.rows))
     return {
         "summary": costs.summary(value),
         "notes": [*costs.prices(value), *value.notes],
         "table": costs.groups(value) if value.rows.rows else None,
         "caption": f"Cost by {', '.join(value.by)}",
-        "more": max(0, value.groups - len(value.rows.rows)),
+        "left_out": costs.left_out(left) if left else "",
         "waste": costs.waste(value.waste) if value.waste.rows else None,
         "bridge": _waterfall(value) if value.bridge is not None and value.bridge.rows else None,
         "bridge_notes": _bridge_notes(value),

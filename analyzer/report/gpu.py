@@ -28,13 +28,16 @@ if TYPE_CHECKING:
 
 _MOST = 16
 """Devices on one screen; more are told by --ranks and in JSON."""
-_LEFT = frozenset({"rank", "class", "kernel", "phase", "step", "told by", "is it right?", "what"})
+_LEFT = frozenset({"rank", "class", "kernel", "phase", "file"})
 _UNKNOWN = "cannot say"
 TABLES = ("classes", "steps", "ranks", "trust", "export")
 """What can be asked for alone."""
 _CLASSES = 10
-_NAME, _LONGEST = 4, 48
-"""Characters that make a name, and as many as are shown of one."""
+_LONGEST = 48
+"""Characters that are shown of a kernel's name."""
+_INNER = (re.compile(r"\([^()]*\)"), re.compile(r"<[^<>]*>"))
+_DEEPEST = 12
+_COPY = re.compile(r"Mem(?:cpy|set)|\[CUDA ")
 
 
 def blocks(value: Devices, *, title: bool = False) -> list[Block]:
@@ -105,8 +108,8 @@ def classes(value: Table, most: int = 0) -> Grid:
             "busy": duration(row["busy_ns"]),
             "share": percent(row["share_ratio"]),
             "events": count(row["events"]),
-            "names": count(row["names"]),
-            "longest": duration(row["longest_ns"]),
+            "names": NONE if most else count(row["names"]),
+            "longest": NONE if most else duration(row["longest_ns"]),
             "kernel": _shortly(str(row["kernel"])),
         }
         for row in shown
@@ -126,9 +129,16 @@ def classes(value: Table, most: int = 0) -> Grid:
 
 def _shortly(name: str) -> str:
     """A kernel's name without what it returns, its template's arguments and its own."""
-    plain = safe_text(name).removeprefix("void ")
-    head = re.split(r"[<(]", plain, maxsplit=1)[0].strip()
-    return (head if len(head) >= _NAME else plain)[:_LONGEST] or "(no name)"
+    plain = safe_text(name)[:4000]
+    bare = plain.replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
+    for inner in _INNER:
+        for _ in range(_DEEPEST):
+            bare, times = inner.subn("", bare)
+            if not times:
+                break
+    words = bare.removesuffix(" const").split()
+    short = plain.split(" (")[0] if _COPY.match(plain) or not words else words[-1]
+    return short[:_LONGEST] or "(no name)"
 
 
 def phases(value: Table) -> Grid:

@@ -83,9 +83,9 @@ def _step(one: DrawnStep) -> dict[str, Any]:
     ]  # fmt: skip
     parts = _parts_of([row["part"] for row in rows])
     title = safe_text(one.title)
-    return _pictures(device_lanes_svg, rows, parts, title=duration(one.step_ns)) | {
-        "title": title,
-        "sampled": "",
+    return _pictures(device_lanes_svg, rows, parts, title="") | {
+        "title": f"{title}, {duration(one.step_ns)}",
+        "sampled": "paler is partly idle",
         "alt": f"{title}: what each stream and the host did over {duration(one.step_ns)}, "
         f"{plural(one.events, 'event')}. Paler is partly idle.",
         "table": grid_of(_sums(one)),

@@ -219,12 +219,8 @@ def chart(value: Chart | None) -> dict[str, Any] | None:
 
 def evidence(value: Evidence) -> dict[str, Any]:
     """One number and the SQL that gave it."""
-    return {
-        "label": value.label,
-        "value": scalar(value.value),
-        "unit": value.unit,
-        "sql": value.sql,
-    }
+    told = {"label": value.label, "value": scalar(value.value)}
+    return told | {"unit": value.unit, "sql": value.sql}
 
 
 def clear(value: Clear) -> dict[str, Any]:

@@ -10,6 +10,7 @@
 -- returns: unpriced BIGINT            -- of those, without a price here
 -- returns: usd DECIMAL(38,15)         -- what they cost here, of those that are priced
 -- returns: reported_usd DECIMAL(38,9) -- what is reported of the same
+-- returns: unpriced_usd DECIMAL(38,9) -- what is reported of those without a price here
 SELECT
   q.model,
   q.reader,
@@ -19,7 +20,8 @@ SELECT
     AND abs(c.usd - c.reported_usd) > 0.000001 THEN 1 END) AS differ,
   count(CASE WHEN c.usd IS NULL THEN 1 END) AS unpriced,
   CAST(sum(c.usd) AS DECIMAL(38,15)) AS usd,
-  CAST(sum(CASE WHEN c.usd IS NOT NULL THEN c.reported_usd END) AS DECIMAL(38,9)) AS reported_usd
+  CAST(sum(CASE WHEN c.usd IS NOT NULL THEN c.reported_usd END) AS DECIMAL(38,9)) AS reported_usd,
+  CAST(sum(CASE WHEN c.usd IS NULL THEN c.reported_usd END) AS DECIMAL(38,9)) AS unpriced_usd
 FROM cost_request AS c
 JOIN resolve_request AS q ON c.request_key = q.request_key
 WHERE c.reported_usd IS NOT NULL

@@ -44,7 +44,9 @@ SELECT
 FROM sent
 WHERE failed
 UNION ALL
-SELECT request_key, 'cache losses', reason, confidence, CAST(lost_tokens AS BIGINT), excess_usd
+SELECT
+  request_key, 'cache losses', CASE reason WHEN 'off' THEN 'nothing is cached' ELSE reason END,
+  confidence, CAST(lost_tokens AS BIGINT), excess_usd
 FROM lost
 UNION ALL
 SELECT request_key, 'unused cache writes', NULL, 'derived', CAST(unused_tokens AS BIGINT), fee_usd

@@ -1,5 +1,6 @@
 -- Kernels that the trace holds of each replay of a graph. A replay with clearly fewer than others of
--- its graph is recorded in part; where graphs are not told apart that is said only if most agree.
+-- its graph is recorded in part. Where graphs are not told apart, the n-th replay of a step is held
+-- against the n-th of others, and that is said only if most agree.
 -- grain:   one row a launch of a graph
 -- needs:   gpu_launch, gpu_work
 -- param:   partly = 0.9                  -- of the usual kernels: fewer were lost, and not left out
@@ -12,7 +13,12 @@
 -- returns: usual BIGINT                  -- as many have most replays of this graph; NULL = not told
 -- returns: is_covered BOOLEAN            -- recorded, and not in part only
 WITH replay AS (
-  SELECT l.*, coalesce(l.graph_id, -1) AS graph
+  SELECT
+    l.*,
+    coalesce(
+      l.graph_id,
+      -row_number() OVER (PARTITION BY l.rank_key, l.mark, l.graph_id ORDER BY l.start_ns, l.correlation)
+    ) AS graph
   FROM gpu_launch AS l
   WHERE l.is_graph
 ),
@@ -25,7 +31,7 @@ middle AS (
     r.rank_key, r.graph, count(*) AS replays, percentile_cont(0.5) WITHIN GROUP (ORDER BY r.work) AS usual
   FROM replay AS r
   LEFT JOIN opaque AS o ON r.rank_key = o.rank_key AND r.correlation = o.correlation
-  WHERE r.work > 0 AND o.correlation IS NULL
+  WHERE r.work > 0 AND o.correlation IS NULL AND (r.mark IS NOT NULL OR r.graph_id IS NOT NULL)
   GROUP BY r.rank_key, r.graph
 ),
 agreed AS (

@@ -31,7 +31,7 @@ WITH one AS (
   JOIN source AS s ON t.source_id = s.source_id
 )
 SELECT
-  source_id, path, rank, coalesce(rank_label, concat('rank ', CAST(rank AS VARCHAR)), path) AS place,
+  source_id, path, rank, coalesce(rank_label, CASE WHEN rank IS NOT NULL THEN concat('rank ', CAST(rank AS VARCHAR)) END, path) AS place,
   world_size, profiler, is_wall, start_ns, dur_ns, ended, stacks, dropped_records, stopped_early,
   overhead_ns
 FROM one

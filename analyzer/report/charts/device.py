@@ -79,8 +79,8 @@ def _rows(names: Sequence[str], field: str, left: int) -> alt.Y:
         f"{field}:N",
         sort=list(names),
         axis=alt.Axis(
-            title=None, minExtent=left, maxExtent=left, labelLimit=left - 8, ticks=False,
-            domain=False,
+            title=None, minExtent=left, maxExtent=left, labelLimit=left - 8, labelPadding=6,
+            ticks=False, domain=False,
         ),
     )  # fmt: skip
 
@@ -96,7 +96,8 @@ def _svg(
     plot, height = size
     marks, lines = _legend(parts, plot)
     top = -14 - 18 * lines
-    marks = [_words(0, top, drawable(title, int(plot // CHARACTER))), *marks]
+    if title:
+        marks = [_words(0, top, drawable(title, int(plot // CHARACTER))), *marks]
     chart: Any = alt.layer(bars, *marks).properties(width=plot, height=height)
     return svg_of(chart.configure(**config()))
 
@@ -114,7 +115,7 @@ def _legend(parts: Sequence[tuple[str, str]], plot: int) -> tuple[list[Any], int
     out = []
     for x, n, name, fill in placed:
         y = -12 - 18 * (line - n)
-        swatch = alt.Chart(alt.InlineData(values=[{}])).mark_square(size=90, color=fill)
+        swatch = alt.Chart(alt.InlineData(values=[{}])).mark_square(size=90, color=fill, opacity=1)
         out.append(swatch.encode(x=alt.value(x + 5), y=alt.value(y)))
         out.append(_words(x + 16, y + 4, drawable(name)))
     return out, line + 1
