@@ -6,11 +6,13 @@ import json
 import random
 import socket
 from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
+from cases import b3_hidden_attempts as hidden
 from cases import k1_long_context, k3_cache_unpriced
 from cases._calls import Call, spend_logs
 from click.testing import CliRunner
@@ -226,6 +228,47 @@ def test_cached_tokens_that_are_not_told_make_an_upper_bound(tmp_path):
     assert any(note.startswith("An upper bound: 3 requests do not tell") for note in found.notes)
 
 
+@pytest.mark.parametrize("name", ["by_id", "inside_a_library"])
+def test_what_the_bill_alone_tells_stands_beside_the_total(name, tmp_path):
+    world = hidden.BASE if name == "inside_a_library" else replace(hidden.BASE, ids=True)
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    hidden.CASES[name][0](folder)
+    found = api.cost(case_of(folder, tmp_path / "case.duckdb"))
+    assert found.reconciliation is not None
+    assert found.reconciliation["hidden_usd"] == world.hidden_usd
+    assert found.total["cost_usd"] == world.billed_usd - world.hidden_usd
+    (lost,) = found.waste.rows
+    assert (lost["why"], lost["cost_usd"]) == ("told by the bill alone", world.hidden_usd)
+
+
+def test_an_answer_costs_what_those_with_a_price_do(tmp_path):
+    lines = [
+        record(k, T0 + k * NS, model="swift-1" if k < 3 else "unknown-1", tags={}) for k in range(9)
+    ]
+    db = case(tmp_path, lines)
+    found = api.cost(db)
+    assert found.total["answers"] == 9
+    assert found.total["usd_per_answer"] == round(found.total["cost_usd"] / 3, 15)
+    assert "priced_answers" not in {*found.total, *found.rows.rows[0]}
+    said = " ".join(run(db, "cost").split())
+    assert "for each answered one that has a price" in said
+    assert "Not in this cost: " in said
+
+
+def test_groups_that_are_left_out_are_said_to_cost_less(many):
+    assert "1 group that cost less, or have no price, not listed" in run(many, "cost", "--top", "2")
+
+
+def test_a_bill_of_other_services_is_said_to_be_one(tmp_path):
+    columns = "BilledCost,BillingCurrency,ChargePeriodStart,ChargePeriodEnd,ChargeCategory"
+    columns += ",ServiceName,ProviderName,BillingAccountId,ChargeDescription"
+    day = "2026-03-28T00:00:00Z,2026-03-29T00:00:00Z,Usage"
+    rows = [columns, f"1.25,USD,{day},Object Storage,Nimbus,acc-1,Stored bytes"]
+    db = case(tmp_path, [record(0, T0, model="swift-1")], ("focus.csv", rows))
+    assert any("The bills hold 1 line, none for tokens" in note for note in api.cost(db).notes)
+
+
 def test_attempts_of_one_operation_bring_one_answer(tmp_path):
     same = {"operation_id": "op-1", "model": "swift-1"}
     lines = [
@@ -356,7 +399,9 @@ def test_a12_counts_what_the_logs_track(tmp_path):
     assert (found.total["requests"], found.total["answers"]) == (60, 60)
     assert found.total["usd_per_answer"] == Decimal("0.023")
     (lost,) = found.waste.rows
-    assert (lost["kind"], lost["requests"], lost["cost_usd"]) == ("failed attempts", 45, None)
+    assert (lost["kind"], lost["requests"]) == ("failed attempts", 45)
+    assert (lost["why"], lost["cost_usd"]) == ("told by the bill alone", Decimal("1.035"))
+    assert lost["share"] is None
     sums = json.loads(run(db, "cost", "-f", "json"))["reconciliation"]
     told = {name: Decimal(sums[name]) for name in ("billed_usd", "tracked_usd", "hidden_usd")}
     assert told == {

@@ -17,17 +17,16 @@ from analyzer.catalogs.kernel_classes import class_of
 
 SAMPLES = SHARED / "formats" / "samples" / "gpu"
 KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
-# What Holistic Trace Analysis 0.5.0 says (get_temporal_breakdown), microseconds: compute and other
-# work, which it takes from times cut to whole microseconds; None = it fails on the file, or leaves
-# out the last step.
+# What Holistic Trace Analysis 0.5.0 says (get_temporal_breakdown with the last step), microseconds:
+# compute and other work, of times cut to whole microseconds; None = it fails on the file.
 HTA_BUSY_US = {
     "vllm_mi300_decode_fullgraph_step.json.gz": 10_250 + 34,
     "vllm_mi300_mixed_piecewise_step.json.gz": 155_599 + 67,
     "sglang_mi300_qwen3_8b_decode_step.json.gz": 9_205 + 10,
     "vllm_b200_tp8_prefill_eager.json.gz": 10_153 + 664,
     "hf_h100_qwen15_prefill.json.gz": None,
-    "kineto_a100_ddp_collective_args.json.gz": None,
-    "kineto_v100_absolute_ns_ts.pt.trace.json.gz": None,
+    "kineto_a100_ddp_collective_args.json.gz": 113_012 + 41_026,
+    "kineto_v100_absolute_ns_ts.pt.trace.json.gz": 464_915 + 2_971,
 }
 beside = pytest.mark.skipif(
     not (SAMPLES / next(iter(HTA_BUSY_US))).exists(), reason="the public GPU samples are not there"

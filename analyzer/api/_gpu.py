@@ -54,4 +54,7 @@ def write_gpu_window(
         "offset_ns": some.since_ns - some.begun_ns,
         "dur_ns": some.until_ns - some.since_ns,
     }
-    return Table("analyze.gpu.export", (row,), ("Open it at ui.perfetto.dev, or a copy of that.",))
+    notes = ["Open it at ui.perfetto.dev, or a copy of that."]
+    if some.silent:
+        notes.append(f"No event in that window: {', '.join(some.silent)}.")
+    return Table("analyze.gpu.export", (row,), tuple(notes))

@@ -57,7 +57,7 @@ COST: dict[str, pa.Schema] = {
         ("requests", _I, "requests", "requests it concerns"),
         ("tokens", _I, "tokens", "tokens paid for too much; NULL = not told"),
         ("cost_usd", _U, "usd", "what they cost too much; NULL = a price or the usage is missing"),
-        ("share", _F, "ratio", "of all cost"),
+        ("share", _F, "ratio", "of all cost; NULL = on a bill alone, so no part of it"),
         ("confidence", _S, "", "measured, derived or suspected"),
     ),
     "analyze.cost.bridge": _row(

@@ -81,15 +81,39 @@ _FROM = """FROM cost_tracked AS t
 JOIN cost_request AS c ON t.request_key = c.request_key
 JOIN resolve_request AS q ON t.request_key = q.request_key"""
 
-WASTE = """SELECT kind, why, confidence, count(*) AS requests,
+_WASTE = """SELECT kind, why, confidence, count(*) AS requests,
   CAST(sum(tokens) AS BIGINT) AS tokens, CAST(sum(usd) AS DECIMAL(38,15)) AS cost_usd
-FROM cost_waste
+FROM {0}
 GROUP BY kind, why, confidence
 ORDER BY cost_usd DESC NULLS LAST, tokens DESC NULLS LAST, kind, why, confidence"""
+_ON_BILL = "told by the bill alone"
+_WITH_BILL = f"""(
+  SELECT
+    w.kind, CASE WHEN h.request_key IS NULL THEN w.why ELSE '{_ON_BILL}' END AS why, w.confidence,
+    coalesce(h.tokens, w.tokens) AS tokens, coalesce(h.usd, w.usd) AS usd
+  FROM cost_waste AS w
+  LEFT JOIN cost_hidden AS h
+    ON w.request_key = h.request_key AND h.is_billed AND h.kind <> 'inside'
+      AND w.why = 'usage not told'
+  UNION ALL
+  SELECT 'failed attempts', '{_ON_BILL}', 'derived', tokens, usd
+  FROM cost_hidden
+  WHERE is_billed AND kind = 'inside'
+) AS paid"""
 
 
-def costs(engine: Engine, by: Sequence[str] = (), *, top: int = 20, zone: str = "UTC") -> Costs:
-    """Cost by group, dearest first (by time where a day or an hour leads), and in all."""
+def costs(
+    engine: Engine,
+    by: Sequence[str] = (),
+    *,
+    top: int = 20,
+    zone: str = "UTC",
+    billed: bool = False,
+) -> Costs:
+    """Cost by group, dearest first (by time where a day or an hour leads), and in all.
+
+    ``billed``: there are bills, so that attempts no log tells the usage of may stand there.
+    """
     names = _asked(by)
     total = total_of(engine)
     rows = _grouped(engine, names, zone)
@@ -101,7 +125,7 @@ def costs(engine: Engine, by: Sequence[str] = (), *, top: int = 20, zone: str = 
         rows=Table("analyze.cost", tuple(_priced(_shown(row, names), total) for row in shown)),
         groups=len(rows),
         total=total,
-        waste=waste(engine, total),
+        waste=waste(engine, total, billed=billed),
         notes=cost_notes.notes(engine, total, names),
     )
 
@@ -125,10 +149,12 @@ def total_of(engine: Engine) -> dict[str, Any]:
     return total | {"usd_per_answer": _each(total["cost_usd"], priced)}
 
 
-def waste(engine: Engine, total: dict[str, Any]) -> Table:
-    """What bought nothing, or more than was needed, by kind."""
+def waste(engine: Engine, total: dict[str, Any], *, billed: bool = False) -> Table:
+    """What bought nothing, or more than was needed, by kind; of ``total``, or on a bill alone."""
     rows = tuple(
-        row | {"share": _share(row["cost_usd"], total["cost_usd"])} for row in engine.rows(WASTE)
+        row
+        | {"share": None if row["why"] == _ON_BILL else _share(row["cost_usd"], total["cost_usd"])}
+        for row in engine.rows(_WASTE.format(_WITH_BILL if billed else "cost_waste"))
     )
     keys = ("kind", "why", "requests", "tokens", "cost_usd", "share", "confidence")
     return Table("analyze.cost.waste", tuple({key: row[key] for key in keys} for row in rows))

@@ -46,14 +46,14 @@ def answer(
     With a plan, the API beside GPUs of one's own. A bill has no filters: ``filtered`` requests are
     not held against it.
     """
-    out = _billed(engine, cost.costs(engine, by, top=top, zone=zone), filtered=filtered)
+    billed = bool(engine.value(_BILLED))
+    out = cost.costs(engine, by, top=top, zone=zone, billed=billed and not filtered)
+    out = _billed(engine, out, filtered=filtered) if billed else out
     out = replace(out, self_host=self_host(engine, plan)) if plan else out
     return _bridged(engine, out, windows) if windows else out
 
 
 def _billed(engine: Engine, out: Costs, *, filtered: bool) -> Costs:
-    if not engine.value(_BILLED):
-        return out
     if filtered:
         return replace(out, notes=(*out.notes, _UNHELD))
     sums, lines = reconciled(engine)
@@ -67,8 +67,8 @@ def _apart(engine: Engine) -> Iterator[str]:
     lines = engine.value(_OTHER_LINES)
     if lines:
         yield (
-            f"The bills hold {lines:,} line{'' if lines == 1 else 's'}, of other services or other "
-            "vendors than these requests: there is nothing to hold against the logs."
+            f"The bills hold {lines:,} line{'' if lines == 1 else 's'}, none for tokens or calls "
+            "of a model: there is nothing to hold against the logs."
         )
 
 

@@ -131,7 +131,8 @@ def _checked(engine: Engine) -> Iterator[str]:
     (again,) = engine.rows(_REPEATED)
     if again["requests"] and abs(again["records_usd"] - again["usd"]) >= _CENT:
         yield (
-            f"{_requests(again['requests'])} are told more than once and count once: adding up all "
+            f"{_requests(again['requests'])} {_are(again['requests'])} told more than once, and "
+            f"{'counts' if again['requests'] == 1 else 'count'} once: adding up all "
             f"records would give ${again['records_usd']:,.2f} in place of ${again['usd']:,.2f}."
         )
     (own,) = engine.rows(_REPORTED)
@@ -145,7 +146,8 @@ def _checked(engine: Engine) -> Iterator[str]:
     if said["requests"]:
         yield (
             f"{_requests(said['requests'])} without a known price here tell{_s(said['requests'])} "
-            f"a cost of their own{_worth(said['usd'])}: it stands beside the sums, and in none."
+            f"a cost of {'its' if said['requests'] == 1 else 'their'} own{_worth(said['usd'])}: it "
+            "stands beside the sums, and in none."
         )
     (second,) = engine.rows(_SECOND)
     if second["models"] and abs(second["usd"]) >= _CENT:

@@ -70,11 +70,14 @@ def notes(told: Sequence[Row], unknown: Sequence[Row]) -> tuple[str, ...]:
     out = [_verdict(told)]
     reasons: dict[str, list[str]] = {}
     for rank in told:
-        idle = () if rank["can_idle"] else why_no_idle(rank)
+        said = why_no_idle(rank) if len(told) == 1 or _all_alike(told) else ()
         for reason in _damage(rank):
-            if reason not in idle or len(told) > 1:
+            if reason not in said:
                 reasons.setdefault(reason, []).append(str(rank["rank"]))
-    out += [f"{_who(places, told)}{reason}." for reason, places in reasons.items()]
+    by_place: dict[tuple[str, ...], list[str]] = {}
+    for reason, places in reasons.items():
+        by_place.setdefault(tuple(places), []).append(reason)
+    out += [f"{_who(places, told)}{'; '.join(some)}." for places, some in by_place.items()]
     share = unknown[0]["all_ratio"] or 0 if unknown else 0
     if share > MUCH_UNKNOWN:
         names = ", ".join(str(row["name"])[:60] or "(no name)" for row in unknown[:_NAMED])
@@ -83,9 +86,12 @@ def notes(told: Sequence[Row], unknown: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _verdict(told: Sequence[Row]) -> str:
+    if not any(rank["work"] for rank in told):
+        return "No work of a device was recorded: nothing can be said of device time."
     bad = [rank for rank in told if not rank["can_idle"]]
     if not bad:
-        return f"The trace can be trusted with idle time: {_covered(told)}."
+        held = _covered(told)
+        return f"The trace can be trusted with idle time: {held}." if held else _unproven(told)
     if len(bad) < len(told):
         names = ", ".join(str(rank["rank"]) for rank in bad[:_NAMED])
         more = f" and {len(bad) - _NAMED:,} more" if len(bad) > _NAMED else ""
@@ -94,7 +100,8 @@ def _verdict(told: Sequence[Row]) -> str:
             "of the others it can."
         )
     why = "; ".join(why_no_idle(bad[0])) or "no launch can be joined with its work"
-    where = f" ({bad[0]['rank']})" if len(bad) > 1 else ""
+    where = f" ({bad[0]['rank']})" if len(bad) > 1 and not _all_alike(bad) else ""
+    where = where or (" on every rank" if len(bad) > 1 else "")
     return (
         f"Idle time cannot be said: {why}{where}. What has no kernels in the trace was not "
         "recorded, which is not the same as idle."
@@ -115,10 +122,25 @@ def _covered(told: Sequence[Row]) -> str:
             if rank["launch_coverage_ratio"] is not None
         )
         parts.append(f"{held:,} of {single:,} launches of kernels have theirs")
-    return " and ".join(parts) or "it holds device work alone, and no launch that lacks some"
+    return " and ".join(parts)
 
 
-def _who(places: list[str], told: Sequence[Row]) -> str:
+def _unproven(told: Sequence[Row]) -> str:
+    """No launch can be held against its work."""
+    why = (
+        "graphs were captured in it, and what is launched then does not run"
+        if any(rank["launches"] for rank in told)
+        else "it holds the work of devices without the launches behind it"
+    )
+    return f"Nothing contradicts the idle time of the trace, and nothing confirms it: {why}."
+
+
+def _all_alike(told: Sequence[Row]) -> bool:
+    """Idle time is unknown on all of them for one reason."""
+    return len({tuple(why_no_idle(rank)) for rank in told}) == 1
+
+
+def _who(places: Sequence[str], told: Sequence[Row]) -> str:
     if len(told) == 1:
         return "Mind: "
     if len(places) == len(told):
@@ -132,6 +154,8 @@ def _better(told: Iterable[Row]) -> list[str]:
     bad = [rank for rank in told if not rank["can_idle"]]
     if not bad:
         return []
+    if not any(rank["work"] for rank in bad):
+        return ["To know, capture with device activities (ProfilerActivity.CPU and CUDA)."]
     if any((rank["graph_coverage_ratio"] or 1) < ENOUGH for rank in bad) or any(
         rank["graph_launches"] and not rank["graphs_covered"] for rank in bad
     ):

@@ -44,6 +44,8 @@ class Window:
     """First moment of the trace."""
     is_wall: bool
     count: int
+    silent: tuple[str, ...]
+    """Ranks without an event in it."""
     traces: tuple[dict[str, Any], ...]
     places: tuple[dict[str, Any], ...]
     events: Iterator[list[dict[str, Any]]]
@@ -91,7 +93,9 @@ def window(engine: Engine, asked: tuple[str, int, int]) -> Window:
     present = {row["rank_key"] for row in places}
     return Window(
         since_ns=since, until_ns=until, first_ns=told["first_ns"], begun_ns=begun, is_wall=wall,
-        count=told["n"], traces=tuple(row for row in known if row["rank_key"] in present),
+        count=told["n"],
+        silent=tuple(str(row["place"]) for row in known if row["rank_key"] not in present),
+        traces=tuple(row for row in known if row["rank_key"] in present),
         places=tuple(places),
         events=engine.stream(
             f"SELECT r.rank_key, e.* {chosen} ORDER BY e.start_ns, r.rank_key, e.record",

@@ -73,7 +73,9 @@ def summary(value: Costs) -> str:
     if total["cost_usd"] is not None:
         cost = f"cost {cost}"
         each = total["usd_per_answer"]
-        cost += f", {money(each)} for each of {total['answers']:,} answered" if each else ""
+        which = "answered one that has a price" if total["unpriced_tokens"] else ""
+        which = which or f"of {total['answers']:,} answered"
+        cost += f", {money(each)} for each {which}" if each else ""
     prompt = [
         f"{shortly(total[key])} {name}"
         for key, name in (
@@ -138,12 +140,9 @@ def _each_price(source: str, version: str) -> list[tuple[str, str]]:
     sources, versions = source.split(", "), version.split(", ")
     if len(sources) != len(versions):
         return [(source, version)]
-    return list(zip(sources, sorted(versions, key=lambda one: _order(one, sources)), strict=True))
-
-
-def _order(version: str, sources: Sequence[str]) -> int:
-    """Versions stand in an order of their own: a catalog's name begins its version."""
-    return next((at for at, one in enumerate(sources) if version.startswith(one)), len(sources))
+    # A catalog's name begins its version; they stand in orders of their own.
+    versions.sort(key=lambda one: [not one.startswith(name) for name in sources])
+    return list(zip(sources, versions, strict=True))
 
 
 # --- groups --------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from analyzer.report.values import (
     moment,
     percent,
     plural,
-    raw,
     safe_text,
     significant,
 )
@@ -33,8 +32,8 @@ _UNKNOWN = "cannot say"
 TABLES = ("classes", "steps", "ranks", "trust", "export")
 """What can be asked for alone."""
 _CLASSES = 10
-_LONGEST = 48
-"""Characters that are shown of a kernel's name."""
+_LONGEST, _PLACE = 48, 16
+"""Characters that are shown of a kernel's name; from the second on a rank's may be cut."""
 _INNER = (re.compile(r"\([^()]*\)"), re.compile(r"<[^<>]*>"))
 _DEEPEST = 12
 _COPY = re.compile(r"Mem(?:cpy|set)|\[CUDA ")
@@ -96,7 +95,9 @@ def idle(value: Table) -> Grid:
         }
         for row in value.rows[:_MOST]
     ]
-    return grid(lines, ("work", "span", "device", "not ready", "not known why"))
+    # A trace that tells no rank goes by its file.
+    cut = ("rank",) if any(len(line["rank"]) > _PLACE for line in lines) else ()
+    return grid(lines, ("work", "span", "device", "not ready", "not known why"), cut=cut)
 
 
 def classes(value: Table, most: int = 0) -> Grid:
@@ -371,8 +372,3 @@ def grid(lines: Sequence[dict[str, str]], spare: Sequence[str], cut: Sequence[st
         )
     assert out is not None  # noqa: S101 - the range is never empty
     return out
-
-
-def hover(value: Table, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Exact values of a table's columns."""
-    return tuple(tuple(raw(row[name], "ns") for name in names) for row in value.rows)

@@ -26,21 +26,30 @@ attempts AS (
 shifts AS (
   SELECT -1 AS by_one UNION ALL SELECT 0 UNION ALL SELECT 1
 ),
+-- Tokens have to be equal, or those of the attempt unknown: a key to join by, however busy the time.
+sized AS (
+  SELECT *, input_tokens AS size FROM bills WHERE input_tokens IS NOT NULL
+  UNION ALL
+  SELECT *, -1 FROM bills
+),
 near AS (
   SELECT
     b.*, CAST(round(b.start_ns / CAST($bucket_ns AS DOUBLE)) AS BIGINT) + h.by_one AS slot,
     TRUE AS by_start
-  FROM bills AS b CROSS JOIN shifts AS h
+  FROM sized AS b CROSS JOIN shifts AS h
   UNION ALL
   SELECT b.*, CAST(round(b.end_ns / CAST($bucket_ns AS DOUBLE)) AS BIGINT) + h.by_one, FALSE
-  FROM bills AS b CROSS JOIN shifts AS h
+  FROM sized AS b CROSS JOIN shifts AS h
   WHERE b.end_ns IS NOT NULL
 ),
 slots AS (
-  SELECT *, CAST(round(start_ns / CAST($bucket_ns AS DOUBLE)) AS BIGINT) AS slot, TRUE AS by_start
+  SELECT
+    *, coalesce(input_tokens, -1) AS size,
+    CAST(round(start_ns / CAST($bucket_ns AS DOUBLE)) AS BIGINT) AS slot, TRUE AS by_start
   FROM attempts
   UNION ALL
-  SELECT *, CAST(round(end_ns / CAST($bucket_ns AS DOUBLE)) AS BIGINT), FALSE
+  SELECT
+    *, coalesce(input_tokens, -1), CAST(round(end_ns / CAST($bucket_ns AS DOUBLE)) AS BIGINT), FALSE
   FROM attempts
   WHERE e2e_ns IS NOT NULL AND NOT failed
 ),
@@ -48,12 +57,11 @@ pairs AS (
   SELECT
     b.request_key AS bill_key, a.request_key, a.failed, b.start_ns - a.start_ns AS start_off_ns,
     b.end_ns - a.end_ns AS end_off_ns, b.by_start,
-    CASE WHEN a.input_tokens = b.input_tokens THEN 0 WHEN a.input_tokens IS NULL THEN 1 ELSE 2 END
-      + CASE WHEN a.failed OR a.output_tokens IS NULL OR a.output_tokens = b.output_tokens
-        THEN 0 ELSE 2 END AS unlike
+    CASE WHEN a.input_tokens IS NULL THEN 1 ELSE 0 END AS unlike
   FROM near AS b
   JOIN slots AS a
-    ON b.slot = a.slot AND b.by_start = a.by_start
+    ON b.slot = a.slot AND b.by_start = a.by_start AND b.size = a.size
+    AND (a.failed OR a.output_tokens IS NULL OR a.output_tokens = b.output_tokens)
     AND (b.model = a.model OR b.model IS NULL OR a.model IS NULL
       OR b.model LIKE concat(a.model, '-20%') OR a.model LIKE concat(b.model, '-20%')
       OR b.model LIKE concat(a.model, '@20%') OR a.model LIKE concat(b.model, '@20%')
@@ -87,7 +95,6 @@ measured AS (
       ELSE $late_ns + 2 * abs(p.end_off_ns) END) AS apart_ns
   FROM pairs AS p
   CROSS JOIN usual AS u
-  WHERE p.unlike <= 1
   GROUP BY p.bill_key, p.request_key
 ),
 ranked AS (

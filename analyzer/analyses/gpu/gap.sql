@@ -6,6 +6,7 @@
 -- param:   busy_host_ns = 100000         -- eager frameworks launch every 5 to 100 us; longer is other work
 -- param:   few_launches = 10             -- launches a step below which none of them is the bottleneck
 -- param:   outlier = 5                   -- times the usual time between launches: the host did something else
+-- param:   reach_ns = 5000                -- from the end of the call until an idle device begins its work
 -- param:   of_step = 0.02                -- of the usual step, at least: less is a launch that took longer
 -- returns: rank_key BIGINT               -- rank of the trace
 -- returns: device BIGINT                 -- device of that rank
@@ -13,14 +14,16 @@
 -- returns: step BIGINT                   -- its step
 -- returns: start_ns BIGINT               -- begin of the gap, ns by the trace's clock
 -- returns: end_ns BIGINT                 -- end of the gap, ns
--- returns: late_ns BIGINT                -- of it until the launch was called, ns; NULL = launch unknown
+-- returns: late_ns BIGINT                -- of it until the work was launched, ns; NULL = launch unknown
 -- returns: cause VARCHAR                 -- launch, host, device; unknown = its launch is not in the trace
 WITH gap AS (
   SELECT
     rank_key, device, nr, step, start_ns - gap_ns AS start_ns, start_ns AS end_ns,
     CASE
       WHEN launch_ns IS NULL THEN NULL
-      ELSE greatest(least(launch_ns, start_ns) - (start_ns - gap_ns), 0)
+      -- A graph's kernels follow each other on the device, however long the call lasts.
+      WHEN is_graph OR kind <> 'kernel' THEN greatest(least(launch_ns, start_ns) - (start_ns - gap_ns), 0)
+      ELSE greatest(least(launched_ns + $reach_ns, start_ns) - (start_ns - gap_ns), 0)
     END AS late_ns
   FROM gpu_work
   WHERE gap_ns > 0

@@ -19,6 +19,7 @@
 -- returns: correlation BIGINT            -- its launch
 -- returns: is_graph BOOLEAN              -- launched by a graph's replay; NULL = its launch is unknown
 -- returns: launch_ns BIGINT              -- begin of its launch, ns
+-- returns: launched_ns BIGINT            -- end of that call, ns
 -- returns: quiet_ns BIGINT               -- since the thread's launch before ended, ns
 SELECT
   w.rank_key, w.device,
@@ -26,7 +27,8 @@ SELECT
     PARTITION BY w.rank_key, w.device ORDER BY w.start_ns, w.end_ns, w.stream, w.record, w.name
   ) AS nr,
   w.stream, w.kind, w.name, k.class, k.class_group, w.start_ns, w.end_ns, w.bytes, w.comm_group, w.comm_ranks, w.elements, l.mark,
-  w.correlation, l.is_graph, l.start_ns AS launch_ns, l.quiet_ns
+  w.correlation, l.is_graph, l.start_ns AS launch_ns,
+  l.end_ns AS launched_ns, l.quiet_ns
 FROM resolve_gpu_work AS w
 JOIN gpu_kernel AS k ON w.kind = k.kind AND w.name = k.name
 LEFT JOIN gpu_launch AS l ON w.rank_key = l.rank_key AND w.correlation = l.correlation

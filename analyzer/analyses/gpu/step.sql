@@ -1,7 +1,7 @@
 -- Steps of a model on a device: phase and batch as far as annotations tell them, and where the time
 -- went from the end of the step before to its own. Work belongs to the step that launched it.
 -- grain:   one row a device of a rank and step; a step without recorded work has no device
--- needs:   gpu_work, gpu_gap, gpu_mark, gpu_annotation, gpu_launch, gpu_replay, gpu_talk, gpu_anchor, resolve_gpu_rank
+-- needs:   gpu_work, gpu_gap, gpu_mark, gpu_annotation, gpu_launch, gpu_replay, gpu_talk, gpu_anchor, gpu_training, resolve_gpu_rank
 -- param:   lull = 5                      -- times the usual step: nothing was to be done in between
 -- returns: rank_key BIGINT               -- rank of the trace
 -- returns: capture BIGINT                -- capture
@@ -11,7 +11,7 @@
 -- returns: name VARCHAR                  -- annotation; NULL = inferred
 -- returns: told_by VARCHAR               -- annotation, or inferred: graph, sampling, period
 -- returns: engine VARCHAR                -- whose annotation
--- returns: phase VARCHAR                 -- prefill, decode, mixed; NULL = not told
+-- returns: phase VARCHAR                 -- prefill, decode, mixed, training; NULL = not told
 -- returns: prefill_requests BIGINT       -- requests in prefill
 -- returns: prefill_tokens BIGINT         -- their new tokens
 -- returns: decode_requests BIGINT        -- requests in decode
@@ -91,23 +91,31 @@ joined AS (
   FULL JOIN marked AS m ON w.rank_key = m.rank_key AND w.step = m.mark AND w.is_told
   LEFT JOIN how AS h ON w.rank_key = h.rank_key AND w.device = h.device
 ),
-usual AS (
+known AS (
   SELECT
-    j.rank_key, j.device, a.phase,
-    percentile_cont(0.5) WITHIN GROUP (ORDER BY j.busy_ns + j.idle_ns) AS step_ns
+    j.*, a.engine, coalesce(a.phase, CASE WHEN n.rank_key IS NOT NULL THEN 'training' END) AS phase,
+    a.prefill_requests, a.prefill_tokens, a.decode_requests, a.decode_tokens, a.kv_tokens,
+    -- Before it ran what was not recorded: that time is not idle, and not its own.
+    coalesce(lag(j.lost_launches) OVER (PARTITION BY j.rank_key ORDER BY j.step, j.device), 0) AS lost_before
   FROM joined AS j
   LEFT JOIN gpu_annotation AS a ON j.name = a.name
-  WHERE j.device IS NOT NULL
-  GROUP BY j.rank_key, j.device, a.phase
+  LEFT JOIN gpu_training AS n ON j.rank_key = n.rank_key
+),
+usual AS (
+  SELECT
+    rank_key, device, phase, percentile_cont(0.5) WITHIN GROUP (ORDER BY busy_ns + idle_ns) AS step_ns
+  FROM known
+  WHERE device IS NOT NULL
+  GROUP BY rank_key, device, phase
 )
 SELECT
-  j.rank_key, r.capture, r.place, j.device, j.step, j.name, j.told_by, a.engine, a.phase,
-  a.prefill_requests, a.prefill_tokens, a.decode_requests, a.decode_tokens, a.kv_tokens,
+  j.rank_key, r.capture, r.place, j.device, j.step, j.name, j.told_by, j.engine, j.phase,
+  j.prefill_requests, j.prefill_tokens, j.decode_requests, j.decode_tokens, j.kv_tokens,
   j.end_ns - j.busy_ns - j.idle_ns AS start_ns, j.end_ns, j.busy_ns + j.idle_ns AS step_ns,
   CASE
-    WHEN coalesce(a.phase, 'decode') = 'decode'
+    WHEN coalesce(j.phase, 'decode') = 'decode'
       THEN (j.busy_ns + j.idle_ns)
-        / greatest(coalesce(CAST(a.decode_tokens AS DOUBLE) / nullif(a.decode_requests, 0), 1.0), 1.0)
+        / greatest(coalesce(CAST(j.decode_tokens AS DOUBLE) / nullif(j.decode_requests, 0), 1.0), 1.0)
   END AS token_ns,
   coalesce(j.work, 0) AS work, j.launches, j.graph_launches, j.lost_launches, j.busy_ns,
   j.all_ns - j.busy_ns AS overlap_ns, j.compute_ns, greatest(j.moved_ns - j.compute_ns, 0) AS comm_ns,
@@ -117,14 +125,13 @@ SELECT
     AS comm_transfer_ns,
   j.idle_ns, coalesce(g.launch_gap_ns, 0) AS launch_gap_ns, coalesce(g.host_gap_ns, 0) AS host_gap_ns,
   coalesce(g.device_gap_ns, 0) AS device_gap_ns, coalesce(g.unknown_gap_ns, 0) AS unknown_gap_ns,
-  j.device IS NOT NULL AND j.gaps = j.work AND j.lost_launches = 0
+  j.device IS NOT NULL AND j.gaps = j.work AND j.lost_launches = 0 AND j.lost_before = 0
     -- What repeats has no end of its own: the next step's begin is the end of this one.
     AND NOT (coalesce(j.how, 'graph') <> 'graph' AND j.is_last) AS is_whole,
   coalesce(j.busy_ns + j.idle_ns > $lull * u.step_ns, FALSE) AS is_lull
-FROM joined AS j
+FROM known AS j
 JOIN resolve_gpu_rank AS r ON j.rank_key = r.rank_key
-LEFT JOIN gpu_annotation AS a ON j.name = a.name
 LEFT JOIN gap AS g ON j.rank_key = g.rank_key AND j.device = g.device AND j.step = g.step
 LEFT JOIN gpu_talk AS t ON j.rank_key = t.rank_key AND j.device = t.device AND j.step = t.step
 LEFT JOIN usual AS u
-  ON j.rank_key = u.rank_key AND j.device = u.device AND coalesce(a.phase, '') = coalesce(u.phase, '')
+  ON j.rank_key = u.rank_key AND j.device = u.device AND coalesce(j.phase, '') = coalesce(u.phase, '')

@@ -22,6 +22,7 @@
 -- returns: correlation BIGINT            -- its launch
 -- returns: is_graph BOOLEAN              -- launched by a graph's replay; NULL = its launch is unknown
 -- returns: launch_ns BIGINT              -- begin of its launch, ns
+-- returns: launched_ns BIGINT            -- end of that call, ns
 -- returns: quiet_ns BIGINT               -- since the thread's launch before ended, ns
 -- returns: gap_ns BIGINT                 -- device idle before it, ns; NULL = the device's first
 -- returns: busy_ns BIGINT                -- its time that no earlier work covers, ns
@@ -54,7 +55,8 @@ swept AS (
 )
 SELECT
   rank_key, device, nr, coalesce(mark, nullif(inferred, 0)) AS step, mark IS NOT NULL AS is_told, kind,
-  name, class, class_group, start_ns, end_ns, bytes, comm_group, comm_ranks, elements, correlation, is_graph, launch_ns, quiet_ns,
+  name, class, class_group, start_ns, end_ns, bytes, comm_group, comm_ranks, elements, correlation, is_graph, launch_ns,
+  launched_ns, quiet_ns,
   CASE WHEN all_ns IS NOT NULL THEN greatest(start_ns - all_ns, 0) END AS gap_ns,
   greatest(end_ns - greatest(start_ns, coalesce(all_ns, start_ns)), 0) AS busy_ns,
   CASE
