@@ -100,6 +100,26 @@ def test_records_of_one_id_from_several_files_complete_each_other(joined):
     assert rows == [(1, 900, None, 7)]
 
 
+def test_vantages_that_ask_under_ids_of_their_own_join_by_the_answers_id(joined):
+    rows = joined(
+        [told("client", 9 * i, 900, 50, request_id=f"c-{i}", response_id=f"a-{i}") for i in (0, 1)],
+        [
+            told("gateway", 9 * i + 0.02, 860, 50, request_id=f"g-{i}", response_id=f"a-{i}")
+            for i in (0, 1)
+        ],
+    )
+    assert rows == [(2, 900, 40, 50)] * 2
+
+
+def test_an_id_that_a_third_vantage_knows_joins_before_the_answers_id(joined):
+    rows = joined(
+        [told("client", 0, 900, 50, request_id="c", response_id="a")],
+        [told("gateway", 0.02, 860, 50, request_id="g", response_id="a")],
+        [told("engine", 0.03, 800, 50, request_id="c")],
+    )
+    assert sorted(row[0] for row in rows) == [1, 2]
+
+
 def test_two_runs_that_reuse_an_id_stay_apart_though_clocks_differ(joined):
     rows = joined(
         [told("client", 0, 900), told("client", 100, 900)],

@@ -18,6 +18,7 @@ from analyzer import api
 from analyzer.cli import cli
 from analyzer.contract.outputs import OUTPUTS
 from analyzer.errors import AnalyzerError
+from analyzer.questions import objective
 from analyzer.questions._goal import goals_of
 from analyzer.report import json as as_json
 from analyzer.report import text
@@ -276,7 +277,7 @@ def test_the_sql_of_a_criterion_gives_its_value(small):
     for row in api.verify(small, slo=["p90 ttft<=2s", "e2e<=3s"]).rows:
         (sql,) = [
             one.sql
-            for _, one in api.objective.asked_of(["p90 ttft<=2s", "e2e<=3s"])
+            for _, one in objective.asked_of(["p90 ttft<=2s", "e2e<=3s"])
             if one.metric == row["metric"]
         ]
         assert next(iter(analyzer.sql(small, sql).rows[0].values())) == row["value"]

@@ -37,11 +37,12 @@ def sentences(data: bytes) -> set[str]:
 
 
 def transcripts() -> list[str]:
-    """Readers whose samples hold sentences in JSON strings."""
+    """Readers whose samples hold sentences in JSON strings; names of kernels are no prompts."""
     return [
         name
-        for name in all_readers()
-        if any(sentences(path.read_bytes()) for path in files_of(name))
+        for name, reader in all_readers().items()
+        if not {"gpu_event", "gpu_kernel_total"} & set(reader.gives)
+        and any(sentences(path.read_bytes()) for path in files_of(name))
     ]
 
 

@@ -73,6 +73,7 @@ CLAIMS = {
     "2-measured": {
         "aiperf_records": ("ajcasagrande__aiperf/*~profile_export.jsonl",),
         "guidellm": ("neuralmagic__guidellm/*",),
+        "nvidia_smi": ("*/*gpu_metrics.csv",),
         "llmperf": ("*/individual~*", "SaharaaQuestLab__llmperf/*_responses.json"),
         "prometheus_text": ("er0080__*/*metrics*.txt",),
         "sglang_log": ("heyram74__*/*sglang*server.log",),
@@ -86,7 +87,7 @@ CLAIMS = {
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_every_file_of_a_folder_goes_to_its_reader_or_to_none(name):
-    """Workloads, summaries, samples of GPUs and notes are claimed by nobody."""
+    """Workloads, summaries and notes are claimed by nobody."""
     folder = SHARED / "traces" / name
     wanted = {
         path: READERS[reader]

@@ -208,7 +208,8 @@ def test_findings_are_complete(result):
         assert finding.segment in SEGMENTS
         assert finding.confidence in CONFIDENCES
         assert 0 <= finding.share <= 1
-        assert 0 < finding.coverage <= 1
+        # What is only suspected may rest on attempts whose other side nobody tells.
+        assert (0 if finding.confidence == "suspected" else 1e-9) <= finding.coverage <= 1
         assert finding.requests > 0
         assert finding.window
         assert finding.window[0] < finding.window[1]

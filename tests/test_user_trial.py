@@ -208,10 +208,10 @@ def test_an_empty_folder_is_named(tmp_path, db):
 
 def test_files_of_no_known_format_say_what_would_help(tmp_path, db):
     write(tmp_path / "good.jsonl", [record(0)])
-    (tmp_path / "gpu.csv").write_text("timestamp, index, memory.used [MiB]\n2026/09/17, 0, 7 MiB\n")
+    (tmp_path / "stock.csv").write_text("day, shelf, crates\n2026/09/17, 0, 7\n")
     (tmp_path / "conf.yaml").write_text("# a, b, c, d\nmodel: x\n")
     shown = words(run("--db", db, "ingest", tmp_path))
-    assert "gpu.csv: closest is mapping: a CSV of 3 columns: where its rows are requests" in shown
+    assert "stock.csv: closest is mapping: a CSV of 3 columns: where its rows are requests" in shown
     assert "conf.yaml: no reader knows anything like it" in shown
 
 

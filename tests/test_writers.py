@@ -142,8 +142,9 @@ def test_cases_are_found():
 
 @pytest.mark.parametrize(("write", "expect"), EACH_CASE)
 def test_a_case_is_whole_and_repeats(tmp_path, write, expect):
-    write(tmp_path / "once")
-    write(tmp_path / "twice")
+    for name in ("once", "twice"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name)
     for path in (one for one in (tmp_path / "once").rglob("*") if one.is_file()):
         again = tmp_path / "twice" / path.relative_to(tmp_path / "once")
         assert path.read_bytes() == again.read_bytes()

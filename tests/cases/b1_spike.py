@@ -230,6 +230,15 @@ MIXED = mixed(0.75)
 LONG = written(traffic(share=0.35, seed=9), long_since=STEP_AT)
 WRITTEN = written(traffic(unread(0.2), seed=10, share=0.9))
 MANY = traffic(more=3.4, seed=12, since_ns=T0 + 6 * DAY)
+# Twice the users from one morning to the next, each as dear as before.
+TWICE = [
+    Call(
+        at_ns=T0 + day * DAY + 8 * HOUR + k * (10 * HOUR // count), session=f"d{day}-{k}",
+        prompt=5_000 + 29 * (k * 7 % 11), output=220, woken=True, turn=1,
+    )
+    for day, count in enumerate((20, 20, 20, 20, 20, 40, 40, 40, 40))
+    for k in range(count)
+]  # fmt: skip
 ROUTED = in_order([
     *traffic(a_day=30, name="c", route="chat", since_ns=FAR),
     *traffic(longer(prompt=3), a_day=24, name="r", route="report", seed=14),
@@ -333,6 +342,7 @@ CASES: dict[str, tuple[Callable[[Path], None], dict[str, Any]]] = {
     "hours": (
         writer(records(HOURS, openai_form)), spike(HOURS, "cache-read share", since_ns=HOURS_AT),
     ),
+    "twin_twice_the_calls": (writer(records(TWICE, openai_form)), _TWIN),
     "twin_nights": (writer(records(NIGHTS, openai_form)), _TWIN),
     "twin_weekends": (writer(records(WEEKS, openai_form)), _TWIN),
     "twin_one_weekend": (writer(records(ONE_WEEK, openai_form)), _TWIN),

@@ -12,15 +12,38 @@ WITH alias AS (
   WHERE own_id IS NOT NULL AND answer_id IS NOT NULL AND answer_id <> own_id
   GROUP BY answer_id
 ),
+-- Vantages that ask under ids of their own know a call by the answer's id, one id a vantage.
+answered AS (
+  SELECT answer_id, min(own_id) AS own_id
+  FROM resolve_told
+  WHERE own_id IS NOT NULL AND answer_id IS NOT NULL AND answer_id <> own_id
+  GROUP BY answer_id
+  HAVING min(own_id) <> max(own_id) AND count(DISTINCT vantage) = count(DISTINCT own_id)
+),
+-- Unless other vantages know one of these ids: then that joins them.
+known AS (
+  SELECT s.answer_id
+  FROM answered AS s
+  JOIN resolve_told AS t ON s.answer_id = t.answer_id
+  JOIN resolve_told AS o ON t.own_id = o.own_id AND t.vantage <> o.vantage
+  GROUP BY s.answer_id
+),
+shared AS (
+  SELECT s.answer_id, s.own_id
+  FROM answered AS s
+  LEFT JOIN known AS k ON s.answer_id = k.answer_id
+  WHERE k.answer_id IS NULL
+),
 named AS (
   SELECT
     t.*,
     coalesce(
-      a.own_id, t.own_id, b.own_id, t.answer_id, concat('row ', CAST(t.row_id AS VARCHAR))
+      a.own_id, s.own_id, t.own_id, b.own_id, t.answer_id, concat('row ', CAST(t.row_id AS VARCHAR))
     ) AS name
   FROM resolve_told AS t
   LEFT JOIN alias AS a ON t.own_id = a.answer_id
   LEFT JOIN alias AS b ON t.answer_id = b.answer_id
+  LEFT JOIN shared AS s ON t.answer_id = s.answer_id
 ),
 called AS (
   SELECT
