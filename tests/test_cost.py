@@ -256,6 +256,18 @@ def test_an_answer_costs_what_those_with_a_price_do(tmp_path):
     assert "Not in this cost: " in said
 
 
+@pytest.mark.parametrize(("name", "said"), [("other", True), ("same", False)])
+def test_calls_that_two_logs_tell_under_other_ids_may_count_twice(name, said, tmp_path):
+    lines = [record(k, T0 + k * 70 * NS) for k in range(20)]
+    again = [json.loads(line) | {"vantage": "gateway"} for line in lines]
+    if name == "other":
+        again = [row | {"request_id": f"g-{k}"} for k, row in enumerate(again)]
+    db = case(tmp_path, lines, ("gateway.jsonl", [json.dumps(row) for row in again]))
+    found = api.cost(db)
+    assert found.total["requests"] == (40 if said else 20)
+    assert any("20 requests or more may count twice" in note for note in found.notes) is said
+
+
 def test_groups_that_are_left_out_are_said_to_cost_less(many):
     assert "1 group that cost less, or have no price, not listed" in run(many, "cost", "--top", "2")
 

@@ -60,7 +60,7 @@ GPU: dict[str, pa.Schema] = {
     ),
     "analyze.gpu.phases": _row(
         "Steps of one phase: medians of those that were recorded whole.",
-        ("phase", _S, "", "prefill, decode, mixed; NULL = not told"),
+        ("phase", _S, "", "prefill, decode, mixed, training; NULL = not told"),
         ("told_by", _S, "", "annotation, or inferred: graph, sampling, period"),
         ("steps", _I, "steps", "steps, once for each device of each rank"),
         ("judged", _I, "steps", "of them those that the other numbers are of"),
@@ -81,7 +81,7 @@ GPU: dict[str, pa.Schema] = {
         ("name", _S, "", "annotation; NULL = inferred"),
         ("told_by", _S, "", "annotation, or inferred: graph, sampling, period"),
         ("engine", _S, "", "whose annotation"),
-        ("phase", _S, "", "prefill, decode, mixed; NULL = not told"),
+        ("phase", _S, "", "prefill, decode, mixed, training; NULL = not told"),
         ("prefill_requests", _I, "requests", "requests in prefill"),
         ("prefill_tokens", _I, "tokens", "their new tokens"),
         ("decode_requests", _I, "requests", "requests in decode"),

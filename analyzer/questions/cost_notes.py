@@ -25,6 +25,27 @@ _STATE = """SELECT
 FROM cost_tracked AS t
 JOIN cost_request AS c ON t.request_key = c.request_key
 JOIN resolve_request AS q ON t.request_key = q.request_key"""
+# Calls that two vantages log under ids with nothing in common would count twice.
+_TWICE = """WITH told AS (
+  SELECT q.outer_vantage AS vantage, q.model, q.input_fresh_tokens AS fresh,
+    q.cache_read_tokens AS cached, q.cache_write_tokens AS written, q.output_tokens AS made,
+    q.start_ns - q.start_ns % 60000000000 AS minute, count(*) AS n, min(c.usd) AS usd
+  FROM cost_tracked AS t
+  JOIN cost_request AS c ON t.request_key = c.request_key
+  JOIN resolve_request AS q ON t.request_key = q.request_key
+  WHERE t.is_metered AND q.vantages = 1 AND q.start_ns IS NOT NULL AND q.output_tokens > 0
+  GROUP BY 1, 2, 3, 4, 5, 6, 7
+),
+alike AS (
+  SELECT sum(n) - max(n) AS twice, min(usd) AS usd
+  FROM told
+  GROUP BY model, fresh, cached, written, made, minute
+  HAVING min(vantage) <> max(vantage)
+)
+SELECT sum(twice) AS requests, sum(twice * usd) AS usd,
+  (SELECT min(n) FROM (SELECT sum(n) AS n FROM told GROUP BY vantage) AS sides) AS fewer
+FROM alike"""
+_FEWEST_TWICE = 5
 _UNPRICED = """SELECT coalesce(q.model, 'a model that is not named') AS model,
   min(c.price_note) AS why, count(*) AS requests,
   CAST(sum(c.unpriced_tokens) AS BIGINT) AS tokens
@@ -69,6 +90,7 @@ def _told(engine: Engine, total: dict[str, Any], by: tuple[str, ...]) -> Iterato
     yield from _unpriced(engine)
     if state["searches"]:
         yield f"{state['searches']:,} searches have no known price and are in no sum."
+    yield from _twice(engine)
     yield from _upper(engine)
     if state["lower"]:
         yield (
@@ -114,6 +136,16 @@ def _unpriced(engine: Engine) -> Iterator[str]:
         f"{tokens:,} tokens have no known price and are in no sum: {named}{more}. A price file "
         "(analyze ingest --prices FILE) gives them one."
     )
+
+
+def _twice(engine: Engine) -> Iterator[str]:
+    (row,) = engine.rows(_TWICE)
+    if (row["requests"] or 0) >= _FEWEST_TWICE and 2 * row["requests"] >= row["fewer"]:
+        yield (
+            f"{_requests(row['requests'])} or more may count twice{_worth(row['usd'])}: logs of "
+            "two places (client, gateway, ...) tell as many with equal models and tokens in the "
+            "same minutes, and no id that both know."
+        )
 
 
 def _upper(engine: Engine) -> Iterator[str]:

@@ -4,7 +4,7 @@
 -- returns: capture BIGINT                -- capture
 -- returns: step_name VARCHAR             -- the step
 -- returns: ranks BIGINT                  -- ranks that took part
--- returns: phase VARCHAR                 -- prefill, decode, mixed; NULL = not told
+-- returns: phase VARCHAR                 -- prefill, decode, mixed, training; NULL = not told
 -- returns: straggler VARCHAR             -- the rank that most of the waiting is for; NULL = none
 -- returns: step_ns DOUBLE                -- mean step of the ranks, ns
 -- returns: wait_ns DOUBLE                -- mean waiting of a rank, ns

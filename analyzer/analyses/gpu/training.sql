@@ -15,8 +15,9 @@ ran AS (
   FROM resolve_gpu_work
   WHERE kind = 'kernel'
   GROUP BY rank_key
-  HAVING count(CASE WHEN lower(name) LIKE '%backward%' OR lower(name) LIKE '%\_bwd\_%' ESCAPE '\' THEN 1 END)
-    >= $some * count(*)
+  HAVING count(
+    CASE WHEN name LIKE '%backward%' OR name LIKE '%Backward%' OR name LIKE '%\_bwd\_%' ESCAPE '\' THEN 1 END
+  ) >= $some * count(*)
 )
 SELECT rank_key FROM called
 UNION

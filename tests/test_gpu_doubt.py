@@ -1,0 +1,97 @@
+"""Traces that must not mislead: short kernels behind slow launches, replays in part, training."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from helpers import case_of, claimed, engine_of
+
+
+class Trace:
+    """A trace in the making; times in microseconds."""
+
+    def __init__(self):
+        self.events = []
+        self.launched = 0
+
+    def _add(self, cat, name, ts, dur, **args):
+        where = {"pid": 0, "tid": 7} if cat == "kernel" else {"pid": 1, "tid": 1}
+        one = {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "args": args}
+        self.events.append(one | where)
+
+    def step(self, name, ts, dur):
+        self._add("user_annotation", name, ts, dur)
+
+    def launch(self, ts, dur, name="cudaLaunchKernel"):
+        self.launched += 1
+        self._add("cuda_runtime", name, ts, dur, correlation=self.launched)
+
+    def kernel(self, name, ts, dur):
+        self._add("kernel", name, ts, dur, device=0, stream=7, correlation=self.launched)
+
+    def case(self, folder):
+        made = folder / "in"
+        made.mkdir()
+        text = json.dumps({"schemaVersion": 1, "traceEvents": self.events})
+        (made / "rank0.pt.trace.json").write_text(text)
+        return case_of(made, folder / "case.duckdb")
+
+
+def _eager(kernel_us, name="gemv_{}", steps=20, count=200, every=20):
+    trace = Trace()
+    for step in range(steps):
+        begin = 1_000_000 + step * count * every
+        trace.step(f"step_{step}", begin, count * every - 10)
+        for at in range(count):
+            trace.launch(begin + 1 + at * every, 8)
+            trace.kernel(name.format(at % 9), begin + 10 + at * every, kernel_us)
+    return trace
+
+
+def _graphs(kernels, step_us=20_000, kernel_us=180):
+    trace = Trace()
+    for step, count in enumerate(kernels):
+        begin = 1_000_000 + step * step_us
+        trace.step(f"step_{step}", begin, step_us - 100)
+        trace.launch(begin + 100, 40, "cudaGraphLaunch")
+        for at in range(count):
+            trace.kernel(f"k_{at}", begin + 200 + at * kernel_us, kernel_us)
+    return trace
+
+
+@pytest.mark.parametrize(("kernel_us", "gap_ms"), [(14, 1.2), (12, 1.6), (8, 2.4)])
+def test_a_launch_that_is_under_way_is_not_done(kernel_us, gap_ms, tmp_path):
+    found = claimed(_eager(kernel_us).case(tmp_path))
+    assert found.keys() == {"decode.launch-bound"}
+    assert found["decode.launch-bound"].requests == 20
+    assert found["decode.launch-bound"].magnitude.value == pytest.approx(gap_ms, rel=0.03)
+
+
+def test_a_device_that_is_nearly_full_is_left_alone(tmp_path):
+    assert not claimed(_eager(18).case(tmp_path))
+
+
+def test_steps_with_a_backward_pass_are_no_decode_steps(tmp_path):
+    db = _eager(8, "flash_bwd_dkv_{}").case(tmp_path)
+    assert not claimed(db)
+    with engine_of(db) as engine:
+        assert {row["phase"] for row in engine.rows("SELECT phase FROM gpu_step")} == {"training"}
+
+
+def test_replays_that_were_recorded_in_part_from_some_time_on(tmp_path):
+    found = claimed(_graphs([100] * 10 + [8] * 50).case(tmp_path))
+    assert found.keys() == {"trust.graph-coverage"}
+    assert found["trust.graph-coverage"].requests == 50
+
+
+def test_two_models_in_turn_are_no_loss(tmp_path):
+    db = _graphs([100, 30] * 20, kernel_us=190).case(tmp_path)
+    assert "trust.graph-coverage" not in claimed(db)
+
+
+def test_a_step_after_a_lost_one_has_no_begin(tmp_path):
+    db = _graphs([100 if step % 5 == 2 else 0 for step in range(50)]).case(tmp_path)
+    assert claimed(db)["trust.graph-coverage"].magnitude.value == pytest.approx(0.2)
+    with engine_of(db) as engine:
+        assert engine.value("SELECT count(*) FROM gpu_step WHERE is_whole") == 0
