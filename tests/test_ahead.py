@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from deep import deep
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "sample_traces"
@@ -88,7 +89,9 @@ def folder(tmp_path):
     return logs
 
 
-@pytest.mark.parametrize("how", ["ahead", "dies", "fails"])
+@pytest.mark.parametrize(
+    "how", ["ahead", pytest.param("dies", marks=deep), pytest.param("fails", marks=deep)]
+)
 def test_the_case_is_the_same(tmp_path, folder, how):
     _, alone = ingest(tmp_path / "alone.duckdb", folder, "alone")
     count, ahead = ingest(tmp_path / "ahead.duckdb", folder, how)
@@ -97,6 +100,7 @@ def test_the_case_is_the_same(tmp_path, folder, how):
     assert count > 20
 
 
+@deep
 def test_known_and_grown_files(tmp_path, folder):
     dbs = {how: tmp_path / f"{how}.duckdb" for how in ("alone", "ahead")}
     for db in dbs.values():

@@ -11,7 +11,7 @@ import pkgutil
 
 import cases
 import pytest
-from deep import unless
+from deep import one_in, unless
 from helpers import case_of, check_verdict
 from test_runbook import _CASES as ELSEWHERE
 
@@ -29,10 +29,13 @@ def _all():
             for name, (write, expect) in importlib.import_module(
                 f"cases.{module.name}"
             ).CASES.items():
-                kinds = _rules(expect) or {module.name}
+                rules = _rules(expect)
+                kinds = rules or {module.name}
                 first = kinds - seen
                 seen |= kinds
-                fast = first and write not in ELSEWHERE.values()
+                # Innocent twins of half the kinds: each looks at every rule.
+                told = first and (rules or one_in(2, module.name))
+                fast = told and write not in ELSEWHERE.values()
                 yield pytest.param(write, expect, id=f"{module.name}-{name}", marks=unless(fast))
 
 

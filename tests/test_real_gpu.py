@@ -9,6 +9,7 @@ from collections import Counter
 import gpu_databases
 import pyarrow as pa
 import pytest
+from deep import deep
 from helpers import engine_of
 from pyarrow import ipc, parquet
 from shared import SHARED
@@ -102,6 +103,7 @@ def test_a_reduced_export_is_read():
     assert sum(len(batch.problems) for batch in batches) == 1
 
 
+@deep
 @beside
 def test_rocprofv3_json_has_every_kernel_and_its_name():
     path = SAMPLES / "rocprofv3_mi350_results.json.gz"
