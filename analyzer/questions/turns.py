@@ -9,59 +9,42 @@ from analyzer.engines.duckdb import Engine
 from analyzer.errors import AnalyzerError, near
 
 _SESSIONS = """WITH calls AS (
-  SELECT c.*, q.start_ns, e.could_tokens, coalesce(e.lost_tokens, 0) AS lost_tokens, l.reason,
-    k.usd, p.excess_usd, n.seen_tokens,
-    row_number() OVER (PARTITION BY c.session ORDER BY c.is_agent, c.at_ns, c.request_key) AS first,
-    row_number() OVER (
-      PARTITION BY c.session ORDER BY c.is_agent, c.at_ns DESC, c.request_key DESC) AS last
+  SELECT c.session, c.clock, c.at_ns, c.input_tokens, c.read_tokens, c.output_tokens,
+    n.seen_tokens, k.usd, p.excess_usd, l.reason, coalesce(l.lost_tokens, 0) AS lost_tokens
   FROM turns_call AS c
-  JOIN resolve_request AS q ON c.request_key = q.request_key
-  LEFT JOIN turns_expected AS e ON c.request_key = e.request_key
   LEFT JOIN turns_loss AS l ON c.request_key = l.request_key
   LEFT JOIN turns_call_cost AS k ON c.request_key = k.request_key
   LEFT JOIN turns_loss_cost AS p ON c.request_key = p.request_key
   LEFT JOIN turns_seen AS n ON c.request_key = n.request_key
-),
-models AS (
-  SELECT session, max_by(model, n) AS model FROM (
-    SELECT session, model, count(*) AS n FROM calls GROUP BY session, model ORDER BY model
-  ) GROUP BY session
 ),
 reasons AS (
   SELECT session, max_by(reason, tokens) AS reason FROM (
     SELECT session, reason, sum(lost_tokens) AS tokens FROM calls
     WHERE reason IS NOT NULL GROUP BY session, reason ORDER BY reason
   ) GROUP BY session
+),
+summed AS (
+  SELECT session,
+    min(CASE WHEN clock = 'wall' THEN at_ns END) AS start_ns,
+    CAST(sum(lost_tokens) AS BIGINT) AS lost_tokens,
+    CAST(sum(read_tokens + lost_tokens) AS DOUBLE)
+      / nullif(sum(CASE WHEN read_tokens IS NOT NULL THEN input_tokens END), 0) AS could_ratio,
+    count(reason) AS losses, CAST(sum(output_tokens) AS BIGINT) AS output_tokens,
+    CAST(sum(seen_tokens) AS BIGINT) AS seen_tokens,
+    CASE WHEN count(usd) = count(*) THEN sum(usd) END AS cost_usd, sum(excess_usd) AS lost_usd
+  FROM calls
+  GROUP BY session
 )
-SELECT c.session,
-  max(CASE WHEN c.known <> 'alone' OR c.threads = 1 THEN c.known END) AS known,
-  m.model, min(c.start_ns) AS start_ns, max(c.at_ns) - min(c.at_ns) AS dur_ns,
-  count(DISTINCT c.thread) AS threads, count(*) AS calls,
-  max(CASE WHEN c.first = 1 THEN c.input_tokens END) AS first_tokens,
-  max(CASE WHEN c.last = 1 THEN c.input_tokens END) AS last_tokens,
-  max(c.input_tokens) AS max_tokens,
-  CAST(sum(c.input_tokens) AS BIGINT) AS input_tokens,
-  CASE WHEN count(c.read_tokens) > 0 THEN
-    CAST(sum(c.read_tokens) AS DOUBLE)
-      / nullif(sum(CASE WHEN c.read_tokens IS NOT NULL THEN c.input_tokens END), 0)
-    END AS read_ratio,
-  CASE WHEN count(c.read_tokens) > 0 THEN
-    CAST(sum(CASE WHEN c.read_tokens IS NOT NULL
-      THEN greatest(c.read_tokens, coalesce(c.read_tokens + c.lost_tokens, 0)) END) AS DOUBLE)
-      / nullif(sum(CASE WHEN c.read_tokens IS NOT NULL THEN c.input_tokens END), 0)
-    WHEN count(c.seen_tokens) > 0 THEN
-      CAST(sum(c.seen_tokens) AS DOUBLE) / nullif(sum(c.input_tokens), 0)
-    END AS could_ratio,
-  CAST(sum(c.lost_tokens) AS BIGINT) AS lost_tokens,
-  count(CASE WHEN c.lost_tokens > 0 THEN 1 END) AS losses,
-  r.reason, CAST(sum(c.output_tokens) AS BIGINT) AS output_tokens,
-  CASE WHEN count(c.usd) = count(*) THEN sum(c.usd) END AS cost_usd,
-  sum(c.excess_usd) AS lost_usd
-FROM (SELECT *, count(*) OVER (PARTITION BY session, thread) AS threads FROM calls) AS c
-JOIN models AS m ON c.session = m.session
-LEFT JOIN reasons AS r ON c.session = r.session
-GROUP BY c.session, m.model, r.reason
-ORDER BY cost_usd DESC NULLS LAST, input_tokens DESC, c.session"""
+SELECT v.session, v.known, nullif(v.model, '') AS model, s.start_ns,
+  v.last_ns - v.first_ns AS dur_ns, v.threads, v.calls, v.first_tokens,
+  v.last_tokens, v.max_tokens, v.sent_tokens AS input_tokens, v.state,
+  v.growth_tokens, v.compactions, v.resent_ratio, v.cached_ratio AS read_ratio,
+  coalesce(s.could_ratio, CAST(s.seen_tokens AS DOUBLE) / nullif(v.sent_tokens, 0)) AS could_ratio,
+  s.lost_tokens, s.losses, r.reason, s.output_tokens, s.cost_usd, s.lost_usd
+FROM turns_conversation AS v
+JOIN summed AS s ON v.session = s.session
+LEFT JOIN reasons AS r ON v.session = r.session
+ORDER BY s.cost_usd DESC NULLS LAST, v.sent_tokens DESC, v.session"""
 
 _CALLS = """SELECT c.nth, c.turn, c.thread, q.id, q.start_ns, c.idle_ns,
   nullif(c.model, '') AS model, c.input_tokens, c.read_tokens, c.fresh_tokens,
@@ -164,7 +147,10 @@ _NOTHING = (
 
 def _cached(all_: dict[str, Any]) -> str:
     if not all_["told_tokens"]:
-        return "No call tells what it read from a cache."
+        return (
+            "No call tells what it read from a cache: a cost counts the whole prompt, and is the "
+            "most it can be."
+        )
     share = all_["read_tokens"] / all_["told_tokens"]
     return f"{_percent(share)} of the prompt tokens were read from a cache, as the calls tell it."
 

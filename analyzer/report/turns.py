@@ -45,7 +45,9 @@ def _session(row: Row) -> dict[str, str]:
         "session": safe_text(str(row["session"])),
         "calls": f"{row['calls']:,}{threads}",
         "prompt": _grown(row["first_tokens"], row["max_tokens"]),
+        "grows": "" if row["calls"] == 1 else safe_text(str(row["state"] or NONE)),
         "prompts, tokens": shortly(row["input_tokens"]),
+        "sent again": percent(row["resent_ratio"]) if row["resent_ratio"] else NONE,
         "cached": percent(row["read_ratio"]) if row["read_ratio"] is not None else NONE,
         "could be": percent(row["could_ratio"]) if row["could_ratio"] is not None else NONE,
         "lost": _lost(row),
@@ -174,7 +176,10 @@ def happened(row: Row) -> str:
     return safe_text(f"{told}{own}" if event in ("", why) else f"{event}; {told}{own}")
 
 
-_DISPENSABLE = ("turn", "start", "prompts, tokens", "for losses", "could be", "fresh", "output")
+_DISPENSABLE = (
+    *("turn", "start", "grows", "sent again", "prompts, tokens", "for losses", "could be"),
+    *("fresh", "output"),
+)
 """Columns that a narrow terminal goes without, in this order."""
 
 
@@ -195,7 +200,7 @@ def _grid(lines: Iterable[dict[str, str]]) -> Grid:
 
 
 def _table(lines: list[dict[str, str]], names: list[str], narrow: Grid | None) -> Grid:
-    left = ("session", "thread", "start", "lost", "what happened")
+    left = ("session", "thread", "start", "grows", "lost", "what happened")
     return Grid(
         header=tuple(names),
         rows=tuple(
