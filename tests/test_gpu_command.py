@@ -230,6 +230,7 @@ def test_what_cannot_be_written_is_said(tmp_path):
     moments = "2025-12-31T13:00:00Z..2025-12-31T14:00:00Z"
     assert "no wall time" in run(db, "--export-window", moments, path).output
     assert run(db, "--export-window", "5..2", path).exit_code == 2
+    assert "120..180 (ms" in run(db, "--export-window", "5", path).output
     assert "ends in .json" in run(db, "--export-window", "0..2", str(tmp_path / "w.txt")).output
     assert run(db, "--export-window", "0..2", path, "--steps").exit_code == 2
     assert not list(tmp_path.glob("*.draft"))
@@ -242,6 +243,16 @@ def test_a_case_without_a_trace_says_how_to_get_one(tmp_path):
     analyzer.ingest(db, [str(Path(__file__).parents[1] / "sample_traces" / "request_records")])
     with pytest.raises(AnalyzerError, match="no profiler trace"):
         api.gpu(db)
+
+
+def test_a_time_without_work_is_no_capture_without_devices(tmp_path):
+    db = case(tmp_path, launch_bound(wall=True))
+    assert told(db, "--since", "2025-12-31T13:00:00Z")["trust"][0]["work"] == 100
+    for table in ((), ("--trust",), ("--steps",)):
+        out = run(db, "--since", "2026-06-01", *table)
+        assert out.exit_code == 2
+        assert "no work of a device lies in the time asked about" in out.output
+        assert "2025-12-31 13:55:12Z" in out.output
 
 
 # --- the report ----------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ class Trace:
         self.launched += 1
         self._add("cuda_runtime", name, ts, dur, correlation=self.launched)
 
-    def kernel(self, name, ts, dur):
-        self._add("kernel", name, ts, dur, device=0, stream=7, correlation=self.launched)
+    def kernel(self, name, ts, dur, device=0):
+        self._add("kernel", name, ts, dur, device=device, stream=7, correlation=self.launched)
 
     def case(self, folder):
         made = folder / "in"
@@ -95,3 +95,19 @@ def test_a_step_after_a_lost_one_has_no_begin(tmp_path):
     assert claimed(db)["trust.graph-coverage"].magnitude.value == pytest.approx(0.2)
     with engine_of(db) as engine:
         assert engine.value("SELECT count(*) FROM gpu_step WHERE is_whole") == 0
+
+
+def test_what_one_device_lost_stands_before_the_next_step_of_all(tmp_path):
+    trace = Trace()
+    for step in range(6):
+        begin = 1_000_000 + step * 1_000
+        trace.step(f"step_{step}", begin, 990)
+        for device in range(2):
+            trace.launch(begin + 10 + device * 20, 5)
+            if (step, device) != (3, 1):
+                trace.kernel("gemv", begin + 100, 800, device)
+    with engine_of(trace.case(tmp_path)) as engine:
+        rows = engine.rows("SELECT step, device FROM gpu_step WHERE is_whole ORDER BY step, device")
+    assert [(row["step"], row["device"]) for row in rows] == [
+        (step, device) for step in (2, 3, 6) for device in range(2)
+    ]

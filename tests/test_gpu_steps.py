@@ -107,6 +107,27 @@ def test_work_belongs_to_the_step_that_launched_it(tmp_path):
     ]  # fmt: skip
 
 
+def test_why_a_device_had_nothing_to_do(tmp_path):
+    trace = Trace()
+    # A graph's kernels follow each other on the device while the call that replays it still lasts.
+    graph = trace.launch(0, graph=True, dur=100)
+    trace.kernel(GEMM, 10, 10, graph)
+    trace.kernel(NORM, 30, 10, graph)
+    trace.kernel(GEMM, 200, 50, trace.launch(150))
+    # Launched 2 us before the device is free: less than an idle device takes to begin.
+    trace.kernel(NORM, 255, 10, trace.launch(242))
+    trace.kernel(NORM, 270, 10, trace.launch(245))
+    gaps = _rows(_case(tmp_path, trace), "SELECT start_ns, end_ns, cause FROM gpu_gap ORDER BY nr")
+    first = gaps[0]["start_ns"] - 20 * US
+    told = [
+        ((one["start_ns"] - first) // US, (one["end_ns"] - first) // US, one["cause"])
+        for one in gaps
+    ]
+    assert told == [
+        (20, 30, "device"), (40, 200, "host"), (250, 255, "launch"), (265, 270, "device"),
+    ]  # fmt: skip
+
+
 def test_time_per_token_counts_speculation(tmp_path):
     trace = Trace()
     for k in range(3):

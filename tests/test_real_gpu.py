@@ -19,6 +19,7 @@ import analyzer
 from analyzer.catalogs.kernel_classes import class_of
 from analyzer.readers._file import InputFile
 from analyzer.readers._find import pick
+from analyzer.readers._reader import Options
 
 SAMPLES = SHARED / "formats" / "samples" / "gpu"
 H100 = SAMPLES / "nsys_h100_2gpu_1s.sqlite"
@@ -198,6 +199,7 @@ def test_losses_and_overhead_of_a_database(tmp_path):
 
 
 def test_both_ways_into_arrow_give_the_same(tmp_path, monkeypatch):
+    pytest.importorskip("adbc_driver_sqlite.dbapi", reason="without it there is one way")
     path = tmp_path / "run.sqlite"
     gpu_databases.write(path, gpu_databases.NSYS)
     with_driver = rows_of(read(READERS["nsys_sqlite"], path))
@@ -281,3 +283,48 @@ def test_a_database_cut_anywhere_never_raises(name, tmp_path):
         read(READERS[source.parent.name], path)
     shutil.copy(source, path)
     assert rows_of(read(READERS[source.parent.name], path))
+
+
+def test_the_span_of_samples_is_the_same_however_they_are_stored(tmp_path, monkeypatch):
+    """Samples on a clock of their own tell no date, whether they wait in memory or not."""
+    path = tmp_path / "run.sqlite"
+    gpu_databases.write(path, {
+        "NVTX_EVENTS": gpu_databases.NSYS["NVTX_EVENTS"],
+        "TARGET_INFO_GPU_METRICS": (
+            "typeId INTEGER, metricId INTEGER, metricName TEXT",
+            [(1 << 32, 5, "SMs Active [Throughput %]")],
+        ),
+        "GPU_METRICS": (
+            "timestamp INTEGER, typeId INTEGER, metricId INTEGER, value INT", [(5, 1 << 32, 5, 60)],
+        ),
+    })  # fmt: skip
+    spans = []
+    for name in ("waits", "stored"):
+        result = analyzer.ingest(str(tmp_path / f"{name}.duckdb"), [str(path)])
+        spans.append((result.files[0].first_ns, result.files[0].last_ns))
+        with engine_of(str(tmp_path / f"{name}.duckdb")) as engine:
+            assert engine.rows("SELECT clock FROM gpu_sample") == [{"clock": "relative"}]
+        monkeypatch.setattr("analyzer.store.case._INSERT_ROWS", 1)
+    assert spans == [(None, None), (None, None)]
+
+
+def test_a_range_may_begin_with_words_of_nsys(tmp_path):
+    path = tmp_path / "ranges.csv"
+    path.write_text(
+        "Processing [a.sqlite] with [nvtx_gpu_proj_trace.py]...\n"
+        "Name,Projected Start (ns),Projected Duration (ns),Style,PID,TID\n"
+        "Generate step 3,5000000,52000,PushPop,501,501\n"
+        "Processing [a.sqlite] with [cuda_api_sum.py]...\n"
+    )
+    events, _, batches = events_of(path, "nsys_stats")
+    assert [(one["kind"], one["name"]) for one in events] == [("gpu_annotation", "Generate step 3")]
+    assert not any(batch.problems for batch in batches)
+
+
+@pytest.mark.parametrize(("zone", "told"), [(None, "UTC"), ("Asia/Tokyo", "Asia/Tokyo")])
+def test_a_scrape_dated_by_its_file_says_which_zone_was_taken(tmp_path, zone, told):
+    path = tmp_path / "dcgm_20260213-164000.prom"
+    path.write_text('DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a"} 99\n')
+    (batch, last) = read(READERS["dcgm_exporter"], path, Options(zone=zone))
+    assert [note for note in last.assumed if f"no zone: {told} was taken" in note]
+    assert not batch.problems

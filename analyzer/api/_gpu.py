@@ -11,6 +11,7 @@ from analyzer.questions import gpu as devices
 from analyzer.questions.gpu_window import window
 from analyzer.report import chrome_trace
 from analyzer.report.files import may_write, write_parts
+from analyzer.report.values import quantity
 
 
 def gpu(
@@ -21,7 +22,7 @@ def gpu(
     ``table``: ``steps``, ``classes``, ``ranks`` or ``trust`` alone; ``top`` is of steps (0 = all).
     """
     with opened(db, filters) as engine:
-        devices.require_trace(engine)
+        devices.require_trace(engine, filters, quantity)
         if table == "steps":
             return devices.steps(engine, top)
         alone = {"classes": devices.classes, "ranks": devices.ranks, "trust": devices.trust}
@@ -38,7 +39,7 @@ def write_gpu_window(
     """
     may_write(path, force=force)
     with opened(db) as engine:
-        devices.require_trace(engine)
+        devices.require_trace(engine, None, quantity)
         some = window(engine, asked)
         written = write_parts(
             path,

@@ -131,7 +131,7 @@ class Window(click.ParamType[tuple[int, int]]):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> tuple[int, int]:
-        """Read both ends; a window that ends before it begins is refused."""
+        """Read both ends; a window that does not end after it begins is refused."""
         if isinstance(value, tuple):
             return value
         first, dots, last = value.partition("..")
@@ -140,7 +140,7 @@ class Window(click.ParamType[tuple[int, int]]):
         moment = Moment()
         start, end = moment.convert(first, param, ctx), moment.convert(last, param, ctx)
         if end <= start:
-            self.fail(f"{value!r} ends before it begins", param, ctx)
+            self.fail(f"{value!r} does not end after it begins", param, ctx)
         return start, end
 
 

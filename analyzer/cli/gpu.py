@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     Asked = tuple[str, int, int]
 
 _MS = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*(?:ms)?\s*")
-_TABLES = ("steps", "classes", "ranks", "trust")
 
 
 class Span(click.ParamType["tuple[str, int, int]"]):
@@ -32,12 +31,18 @@ class Span(click.ParamType["tuple[str, int, int]"]):
         if isinstance(value, tuple):
             return value
         first, dots, last = value.partition("..")
+        if not dots:
+            self.fail(
+                f"{value!r} is no window; write 120..180 (ms since the trace began), or two times",
+                param,
+                ctx,
+            )
         ends = [_MS.fullmatch(one) for one in (first, last)]
-        if not (dots and ends[0] and ends[1]):
+        if not (ends[0] and ends[1]):
             return ("wall", *Window().convert(value, param, ctx))
         start, end = (int(Decimal(one[1]) * 1_000_000) for one in ends if one)
         if end <= start:
-            self.fail(f"{value!r} ends before it begins", param, ctx)
+            self.fail(f"{value!r} does not end after it begins", param, ctx)
         return ("offset", start, end)
 
 

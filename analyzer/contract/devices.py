@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DrawnStep:
-    """One step as bars: ``rows`` of lane, group, start and end in ns from its begin."""
+    """One step as bars.
+
+    ``rows``: lane, part (kind of work), start_ns and end_ns from its begin, and full (share of the
+    bar at work). ``events``: what was drawn into them; ``sql``: the queries that gave it.
+    """
 
     title: str
     step_ns: int

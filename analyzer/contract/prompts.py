@@ -61,7 +61,7 @@ def prompt_part(provenance: list[pa.Field]) -> pa.Schema:
                 "1",
                 required=True,
             ),
-            text("kind", f"{', '.join(PART_KINDS)}"),
+            text("kind", ", ".join(PART_KINDS)),
             whole("chars", "characters of it", "chars"),
             text("part_hash", "hash of its content, without marks for the cache"),
             text("plain_hash", "the same with each volatile value replaced by its class"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from analyzer.contract.devices import Devices
-from analyzer.contract.types import Table
+from analyzer.contract.types import Filters, Table
 from analyzer.engines.duckdb import Engine
 from analyzer.errors import AnalyzerError
 from analyzer.questions.gpu_trust import notes, why_no_idle, wrong_with
+from analyzer.questions.scope import Say
 
 _FEWEST = 20
 """Steps below which a 95th percentile is the longest of them."""
@@ -29,7 +30,7 @@ _IDLE = f"""WITH device AS (
   GROUP BY w.rank_key, w.device
 ),
 gaps AS (SELECT rank_key, device, {_GAPS} FROM gpu_gap GROUP BY rank_key, device)
-SELECT t.rank_key, t.capture, t.place AS rank, d.* EXCLUDE (rank_key),
+SELECT t.rank_key, t.place AS rank, d.* EXCLUDE (rank_key),
   g.* EXCLUDE (rank_key, device)
 FROM device AS d
 JOIN gpu_trust AS t ON d.rank_key = t.rank_key
@@ -125,7 +126,7 @@ _TRUST = """WITH untold AS (
     / nullif(sum(busy_ns), 0) AS unclassified_ratio
   FROM gpu_work GROUP BY rank_key
 )
-SELECT t.*, t.place AS rank, r.profiler, r.path, u.unclassified_ratio
+SELECT t.*, t.place AS rank, r.profiler, u.unclassified_ratio
 FROM gpu_trust AS t
 JOIN resolve_gpu_rank AS r ON t.rank_key = r.rank_key
 LEFT JOIN untold AS u ON t.rank_key = u.rank_key
@@ -145,6 +146,9 @@ _UNKNOWN = """SELECT name, CAST(sum(busy_ns) AS BIGINT) AS busy_ns, count(*) AS 
     / nullif((SELECT sum(busy_ns) FROM gpu_work), 0) AS all_ratio
 FROM gpu_work WHERE class = 'other'
 GROUP BY name ORDER BY busy_ns DESC, name LIMIT 5"""
+_RECORDED = """SELECT min(e.start_ns) AS first_ns, max(e.start_ns + e.dur_ns) AS last_ns
+FROM gpu_event AS e
+WHERE e.kind IN ('kernel', 'memcpy', 'memset', 'graph') AND e.clock = 'wall' AND e.dur_ns >= 0"""
 _TRUSTED = (
     "rank", "capture", "can_idle", "reasons", "profiler", "start_ns", "dur_ns", "work", "launches",
     "launch_coverage_ratio", "graph_launches", "graphs_covered", "graph_coverage_ratio", "opaque",
@@ -168,15 +172,29 @@ def devices(engine: Engine) -> Devices:
     )
 
 
-def require_trace(engine: Engine) -> None:
-    """Raise where the case holds no device work at all, and say how to record some."""
+def require_trace(engine: Engine, filters: Filters | None, say: Say) -> None:
+    """Raise where the case holds no trace, or filters leave nothing of those it has."""
     if engine.value("SELECT count(*) FROM gpu_trace") or engine.value(
         "SELECT count(*) FROM gpu_event"
     ):
+        _require_some(engine, filters, say)
         return
     raise AnalyzerError(
         "the case holds no profiler trace",
         "ingest one of PyTorch's profiler, Nsight Systems (exported to sqlite) or rocprofv3",
+    )
+
+
+def _require_some(engine: Engine, filters: Filters | None, say: Say) -> None:
+    """What lies outside the time asked about was recorded all the same."""
+    if filters in (None, Filters()) or engine.value("SELECT count(*) FROM resolve_gpu_work"):
+        return
+    (told,) = engine.rows(_RECORDED)
+    if told["first_ns"] is None:
+        return
+    first, last = (say(told[name], "time_ns") for name in ("first_ns", "last_ns"))
+    raise AnalyzerError(
+        "no work of a device lies in the time asked about", f"the traces hold {first} to {last}"
     )
 
 
@@ -203,7 +221,6 @@ def _idle(engine: Engine, told: list[dict[str, Any]]) -> Table:
     for one in engine.rows(_IDLE):
         row = dict(one)
         rank = trusted[row.pop("rank_key")]
-        row.pop("capture")
         row["busy_ratio"] = row["busy_ns"] / row["span_ns"] if row["span_ns"] else None
         row["why"] = None
         if not rank["can_idle"]:

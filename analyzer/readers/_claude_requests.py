@@ -74,7 +74,6 @@ class Remembered(dict[Any, Any]):
 class Requests:
     """Every line in, rows out."""
 
-    zone: str | None = None
     open: dict[Any, Open] = field(default_factory=dict)
     _done: Remembered = field(default_factory=Remembered)
     _asked: Remembered = field(default_factory=Remembered)

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from analyzer.contract.types import Problem
+from analyzer.readers._gpu_rows import TELLING
 from analyzer.readers._kineto_text import LEARN_BYTES, Border, Chunk
 from analyzer.readers._rows import excerpt
 
@@ -36,7 +37,6 @@ DEVICE = {
     "cuda_sync": "sync",
 }  # fmt: skip
 _HOST = {"user_annotation": "annotation", "cpu_op": "cpu_op", "Operator": "cpu_op"}
-TELLING = re.compile(r"Launch|Memcpy|Memset|Graph|Synchronize")
 _CATEGORY = re.compile(rb'"cat"(\s{0,8}:\s{0,8})"')
 _ANY_CALL = rb'(?:cuda_runtime|cuda_driver|cpu_op|python_function)"'
 _REST = (

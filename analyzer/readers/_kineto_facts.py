@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from analyzer.readers._kineto_rows import Rows, Seen, device_work
+from analyzer.readers._gpu_rows import Extent
+from analyzer.readers._kineto_rows import Rows, device_work
 from analyzer.readers._rows import clean, int_or_none
 from analyzer.readers._times import DURATIONS, TIMES
 
@@ -72,7 +73,7 @@ def trace_rows(
     }  # fmt: skip
     labels = [label for label in rows.seen if label is not None]
     if not labels:
-        seen = rows.seen.get(None, Seen())
+        seen = rows.seen.get(None, Extent())
         start, dur = _window(rows, seen)
         one = {"rank": rank.number, "rank_source": rank.source, "start_ns": start, "dur_ns": dur}
         return [common | _counts(seen) | one]
@@ -117,7 +118,7 @@ def _version(facts: dict[str, Any], what: str) -> str | None:
     return _text(facts.get(f"cuda_{what}_version", facts.get(f"hip_{what}_version")))
 
 
-def _counts(seen: Seen) -> dict[str, Any]:
+def _counts(seen: Extent) -> dict[str, Any]:
     graphs = seen.kinds["graph_launch"]
     return {
         "device_events": device_work(seen.kinds),
@@ -126,7 +127,7 @@ def _counts(seen: Seen) -> dict[str, Any]:
     }
 
 
-def _window(rows: Rows | None, seen: Seen) -> tuple[int | None, int | None]:
+def _window(rows: Rows | None, seen: Extent) -> tuple[int | None, int | None]:
     """What was recorded: the window the trace tells, or from the first event to the last end."""
     if rows is not None and rows.window is not None:
         first, last = rows.window

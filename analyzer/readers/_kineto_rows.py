@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import compress
 from math import prod
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyzer.contract.types import Problem
+from analyzer.readers._gpu_rows import Extent
 from analyzer.readers._kineto_events import (
     DEVICE,
     NO_ARGS,
@@ -42,15 +42,6 @@ _MOST_US = 7.3e15
 """Beyond any time a trace can have, and in nanoseconds within an int64."""
 
 
-@dataclass
-class Seen:
-    """What the events of one rank come to."""
-
-    first: int | None = None
-    last: int | None = None
-    kinds: Counter[str] = field(default_factory=Counter)
-
-
 class _Kinds(dict[tuple[str, str], str | None]):
     """What the contract calls (category, name); there are few of them."""
 
@@ -71,7 +62,7 @@ class Rows:
     def __init__(self, base_ns: int | None, rank: int | None, *, sifted: bool) -> None:
         self.base_ns, self.rank, self.sifted = base_ns, rank, sifted
         self.wall = base_ns is not None
-        self.seen: dict[str | None, Seen] = {}
+        self.seen: dict[str | None, Extent] = {}
         """By label, for traces that hold several ranks; else under None."""
         self.overhead_ns: int | None = None
         self.window: tuple[int, int] | None = None
@@ -238,7 +229,7 @@ class Rows:
 
     def _ranks(self, labels: list[str | None], count: int) -> pa.Array:
         for label in dict.fromkeys(labels):
-            self.seen.setdefault(label, Seen())
+            self.seen.setdefault(label, Extent())
         named = [label for label in self.seen if label is not None]
         if not named:
             return pa.array([self.rank] * count, _WHOLE)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from analyzer.readers._gpu_rows import Extent
 from analyzer.readers._kineto_facts import Rank
-from analyzer.readers._nsys_rows import Seen, Told
+from analyzer.readers._nsys_rows import Told
 from analyzer.readers._rows import clean, int_or_none
 from analyzer.readers._times import DURATIONS, TIMES
 
@@ -111,7 +112,7 @@ def trace_rows(facts: Facts, told: Told, rank: Rank) -> list[dict[str, Any]]:
         "errors": facts.errors,
     }  # fmt: skip
     if len(told.pids) < 2:
-        seen = told.seen.get(0, Seen())
+        seen = told.seen.get(0, Extent())
         return [
             common
             | {"rank": rank.number, "rank_source": rank.source}
@@ -121,11 +122,11 @@ def trace_rows(facts: Facts, told: Told, rank: Rank) -> list[dict[str, Any]]:
     found = []
     for place, pid in enumerate(told.pids):
         one = {"rank": place, "rank_source": "process", "overhead_ns": facts.overhead_ns.get(pid)}
-        found.append(common | one | _extent(told.seen.get(pid, Seen())))
+        found.append(common | one | _extent(told.seen.get(pid, Extent())))
     return found
 
 
-def _extent(seen: Seen) -> dict[str, Any]:
+def _extent(seen: Extent) -> dict[str, Any]:
     dur = seen.last - seen.first if seen.first is not None and seen.last is not None else None
     return {
         "start_ns": seen.first, "dur_ns": dur if dur in DURATIONS else None,

@@ -6,7 +6,6 @@ SQLite, Parquet and Arrow exports have the same tables with the same columns.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,20 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyzer.contract.types import Batch, Problem
+from analyzer.readers._gpu_rows import LONG_NS, NO_TIME, SHORT_CALLS, TELLING, Extent
 from analyzer.readers._rows import COUNTS, clean
 from analyzer.readers._times import DURATIONS, TIMES, Limits
 
-LONG_NS = 100_000
-"""Calls and operators below this explain no gap worth a verdict."""
-TELLING = re.compile(r"Launch|Memcpy|Memset|Graph|Synchronize")
 OPERATOR = (", op_id = ", ", seq = ")
 """What torch's own NVTX ranges (emit_nvtx) have after the operator's name."""
-CALLS = "calls under 100 us that launch, copy and await nothing"
 SMALL = "operators of torch under 100 us"
 MARKS = "NVTX marks, categories and domains: no ranges"
 OPEN = "NVTX ranges without an end"
 UNTIMED = "replays of graphs whose times were not collected"
-NO_TIME = "an event without a time, or a duration, that a trace can have"
 _ONE = "\0"
 _VERSION = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
 _RANGES = (59, 60, 65, 70, 71)
@@ -85,15 +80,6 @@ SOURCES = (
 
 
 @dataclass
-class Seen:
-    """What the rows of one process come to."""
-
-    first: int | None = None
-    last: int | None = None
-    kinds: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass
 class Told:
     """What holds for all rows: names by id, wall time of zero, and processes that used a device."""
 
@@ -102,7 +88,7 @@ class Told:
     pids: tuple[int, ...] = ()
     rank: int | None = None
     """The rank of the only process, where the file's name tells it."""
-    seen: dict[int, Seen] = field(default_factory=dict)
+    seen: dict[int, Extent] = field(default_factory=dict)
 
 
 def pid_of(ids: pa.Array) -> pa.Array:
@@ -172,7 +158,7 @@ def _wanted(
         names = told.names(ids)
         telling = [i for i in ids if TELLING.search(names.get(i, ""))]
         known = pc.is_in(columns["nameId"], pa.array(telling, _WHOLE))
-        return _but(pc.and_(pc.invert(known), _short(columns)), CALLS)
+        return _but(pc.and_(pc.invert(known), _short(columns)), SHORT_CALLS)
     if source.kind != "annotation":
         return None, {}
     ranges = pc.is_in(columns["eventType"], pa.array(_RANGES, _WHOLE))
@@ -358,7 +344,7 @@ def _note(source: Source, table: pa.Table, pids: pa.Array, told: Told) -> None:
         some, last = (table, ends) if mine is None else (table.filter(mine), ends.filter(mine))
         if not some.num_rows:
             continue
-        seen = told.seen.setdefault(pid, Seen())
+        seen = told.seen.setdefault(pid, Extent())
         low, high = pc.min(some["start_ns"]).as_py(), pc.max(last).as_py()
         seen.first = low if seen.first is None else min(seen.first, low)
         seen.last = high if seen.last is None else max(seen.last, high)

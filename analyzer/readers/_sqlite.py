@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from analyzer.contract.types import Batch, Problem
 from analyzer.readers._file import InputFile
 
 MAGIC = b"SQLite format 3\x00"
@@ -26,6 +27,10 @@ _KNOWN = (
     "malformed", "not a database", "disk I/O", "no such column", "no such table", "no tables",
     "too big",
 )  # fmt: skip
+
+
+# A schema may be a stranger's: no function of it runs, and damaged pages are noticed.
+_GUARDS = ("PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON", "PRAGMA query_only = ON")
 
 
 @contextmanager
@@ -46,9 +51,8 @@ def opened(path: Path) -> sqlite3.Connection:
     """A connection that changes nothing; text comes as bytes."""
     database = sqlite3.connect(_uri(path), uri=True)
     database.text_factory = bytes
-    # Its schema may be a stranger's: no function of it runs, and damaged pages are noticed.
-    for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON"):
-        database.execute(f"PRAGMA {pragma}")
+    for guard in _GUARDS:
+        database.execute(guard)
     return database
 
 
@@ -60,6 +64,25 @@ def _uri(path: Path) -> str:
 def told(error: Exception) -> str:
     """SQLite's own words, without what it quotes of the file."""
     return next((words for words in _KNOWN if words in str(error)), type(error).__name__)
+
+
+def read_database(
+    file: InputFile, wanted: str, damaged: str, rows: Callable[[InputFile], Iterator[Batch]]
+) -> Iterator[Batch]:
+    """What ``rows`` gives of a file that is a database, as far as it can be read.
+
+    ``wanted`` says that it is none; ``damaged`` that it broke off, with ``why`` for SQLite's words.
+    """
+    if not file.head.data.startswith(MAGIC):
+        yield Batch(records=1, problems=(Problem(1, wanted),)) if file.head.data else Batch()
+        return
+    done = 0
+    try:
+        for batch in rows(file):
+            done += batch.records
+            yield batch
+    except (sqlite3.Error, OverflowError, UnicodeError, pa.ArrowException) as error:
+        yield Batch(records=1, problems=(Problem(done + 1, damaged.format(why=told(error))),))
 
 
 def tables(database: sqlite3.Connection) -> dict[str, frozenset[str]]:
@@ -98,6 +121,8 @@ def scan(
         return
     try:
         with closing(adbc.connect(_uri(path))) as database, closing(database.cursor()) as cursor:
+            for guard in _GUARDS:
+                cursor.execute(guard)
             cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": _BATCH_ROWS})
             cursor.execute(select)
             for batch in cursor.fetch_record_batch():

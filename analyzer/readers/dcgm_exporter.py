@@ -19,7 +19,7 @@ from analyzer.readers._jsonl import Bad, Skip
 from analyzer.readers._prometheus import SERVER_LINE, moment_ns
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import clean, tables_of
-from analyzer.readers._times import time_to_ns
+from analyzer.readers._times import time_to_ns, zone_note
 
 _LINE = re.compile(
     r"(DCGM_[A-Z0-9_]{1,100})(?:\{(.{0,4000})\})?\s+([-+]?[0-9.eE+-]{1,40}|[-+]?(?:NaN|Inf))"
@@ -40,7 +40,6 @@ _TIMELESS = (
     "file's name"
 )
 _OTHER, _NOTE = "a metric that no column takes", "comment"
-_ZONELESS = "its times name no zone: UTC was taken, for want of a better (--zone)"
 
 
 def probe(head: Head) -> Claim:
@@ -58,13 +57,13 @@ _Key = tuple[str, str, int | None]
 @dataclass
 class _Reading:
     zone: str | None
-    in_name: int | None
+    in_name: str | None
+    """The time in the file's name."""
     time_ns: int | None = None
     points: dict[_Key, dict[str, Any]] = field(default_factory=dict)
     ranks: dict[tuple[_Key, str], int] = field(default_factory=dict)
     seen: set[tuple[str, str, int | None]] = field(default_factory=set)
     rows: list[dict[str, Any]] = field(default_factory=list)
-    timeless: bool = False
 
     def take(self, line: str, record: int, sink: GpuSink) -> None:
         """One line; a series that comes again begins the next scrape."""
@@ -106,19 +105,26 @@ class _Reading:
             told = found[1].strip().replace("UTC", "Z")
             ns = moment_ns(told) if told[:4].isdigit() and told[4:5].isdigit() else None
             if ns is None:
-                ns = time_to_ns(told, self.zone)
-                if ns is not None and not re.search(r"(?:Z|[+-]\d\d:?\d\d)$", told):
-                    sink.assumed.add(_ZONELESS)
+                ns = self._zoned(told, sink)
             if ns is not None:
                 self.flush(sink)
                 self.time_ns = ns
         raise Skip(_NOTE)
 
+    def _zoned(self, told: str, sink: GpuSink) -> int | None:
+        """A date and time, in the zone that is assumed where it names none."""
+        ns, note = time_to_ns(told, self.zone), zone_note(told, self.zone)
+        if ns is not None and note:
+            sink.assumed.add(note)
+        return ns
+
     def flush(self, sink: GpuSink) -> None:
         """Rows of the scrape that is over."""
         for point in self.points.values():
             own = point.pop("own")
-            time_ns = next((t for t in (own, self.time_ns, self.in_name) if t is not None), None)
+            time_ns = self.time_ns if own is None else own
+            if time_ns is None and self.in_name is not None:
+                time_ns = self._zoned(self.in_name, sink)
             record = point.pop("record")
             clock = {"clock": "wall"} if time_ns is not None else {}
             sink.add("gpu_sample", record, time_ns=time_ns, **clock, **point)
@@ -140,17 +146,17 @@ def _text(value: str | None) -> str | None:
     return clean(value)[:200] if value else None
 
 
-def _name_time(name: str, zone: str | None) -> int | None:
+def _name_time(name: str) -> str | None:
     match = _IN_NAME.search(name)
     if match is None:
         return None
     year, month, day, hour, minute, second = match.groups()
-    return time_to_ns(f"{year}-{month}-{day}T{hour}:{minute}:{second}", zone)
+    return f"{year}-{month}-{day}T{hour}:{minute}:{second}"
 
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:
     """One ``gpu_sample`` row a device and scrape."""
-    reading = _Reading(options.zone, _name_time(file.name, options.zone))
+    reading = _Reading(options.zone, _name_time(file.name))
     return read_lines(file, reading.take, options.zone, reading.last)
 
 

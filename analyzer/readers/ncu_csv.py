@@ -55,8 +55,6 @@ def _header(head: Head) -> Columns | None:
         text = line.decode("utf-8", "replace")
         if text.startswith('"ID"') and '"Kernel Name"' in text:
             return Columns.of(text)
-        if not text.startswith("=="):
-            continue
     return None
 
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from analyzer.contract.types import Batch, Problem
 from analyzer.readers._file import Head, InputFile
+from analyzer.readers._gpu_rows import LONG_NS, SHORT_CALLS, TELLING
 from analyzer.readers._kineto_facts import rank_of
 from analyzer.readers._nsys_facts import (
     GRAPHS,
@@ -32,23 +33,30 @@ from analyzer.readers._nsys_facts import (
 )
 from analyzer.readers._nsys_metrics import metric_rows
 from analyzer.readers._nsys_rows import (
-    CALLS,
-    LONG_NS,
     OPERATOR,
     SMALL,
     SOURCES,
-    TELLING,
     Source,
     Told,
     batch_of,
 )  # fmt: skip
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import tables_of
-from analyzer.readers._sqlite import MAGIC, blob, on_disk, opened, scan, tables, told, whole
+from analyzer.readers._sqlite import (
+    MAGIC,
+    blob,
+    on_disk,
+    opened,
+    read_database,
+    scan,
+    tables,
+    whole,
+)
 
 _OURS = re.compile(
     rb"CREATE TABLE [`\"\[]?(?:CUPTI_ACTIVITY_\w+|NVTX_EVENTS|TARGET_INFO_GPU|ANALYSIS_DETAILS)"
 )
+_WANTED = "not a SQLite database: `nsys export --type sqlite FILE.nsys-rep` makes one"
 _DAMAGED = (
     "the database is damaged or cut off ({why}): export it again with `nsys export --type sqlite`; "
     "`sqlite3 FILE .recover | sqlite3 new.sqlite` saves what can be read"
@@ -162,7 +170,7 @@ def _select(
     where, why = "", None
     if source.kind == "runtime" and "nameId" in known and numbered:
         ids = ", ".join(str(one) for one in export.telling(source.table))
-        where, why = f'WHERE nameId IN ({ids}) OR "end" - start >= {LONG_NS}', CALLS
+        where, why = f'WHERE nameId IN ({ids}) OR "end" - start >= {LONG_NS}', SHORT_CALLS
     if source.kind == "annotation" and "text" in known and numbered:
         words = " OR ".join(f"instr(coalesce(text, ''), '{one}') > 0" for one in OPERATOR)
         where = f'WHERE "end" - start >= {LONG_NS} OR "end" IS NULL OR NOT ({words})'
@@ -223,17 +231,7 @@ def _last(facts: Facts, shared: Told, rows: list[dict[str, Any]]) -> Batch:
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 - one shape for all
     """One ``gpu_event`` a row of the activity tables, and one ``gpu_trace`` a process."""
-    if not file.head.data.startswith(MAGIC):
-        why = "not a SQLite database: `nsys export --type sqlite FILE.nsys-rep` makes one"
-        yield Batch(records=1, problems=(Problem(1, why),)) if file.head.data else Batch()
-        return
-    done = 0
-    try:
-        for batch in _database(file):
-            done += batch.records
-            yield batch
-    except (sqlite3.Error, OverflowError, UnicodeError, pa.ArrowException) as error:
-        yield Batch(records=1, problems=(Problem(done + 1, _DAMAGED.format(why=told(error))),))
+    return read_database(file, _WANTED, _DAMAGED, _database)
 
 
 READER = Reader(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from analyzer.contract.types import Batch
+from analyzer.readers._csv_rows import cells_in
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._gpu_rows import (
     RELATIVE,
@@ -74,7 +75,7 @@ class _Reading:
                         "a header with a unit of time that is none: run it with --timeunit ns"
                     )
                 raise Skip(_HEADER)
-        if _WORDS.search(line):
+        if _WORDS.search(line) and not self._fits(line):
             raise Skip(_TALK)
         if _OTHER.match(line) and not line[:1].isdigit():
             self.table = "other"
@@ -86,6 +87,10 @@ class _Reading:
         {"trace": self._event, "sums": self._sum, "ranges": self._range}[self.table](
             cells, record, sink
         )
+
+    def _fits(self, line: str) -> bool:
+        """A row of the table under way: ranges begin with names that may be any words."""
+        return self.table == "ranges" and len(cells_in(line) or ()) == len(self.columns.names)
 
     def _moment(self, text: str | None) -> int | None:
         return scaled(text, self.unit)

@@ -20,7 +20,7 @@ from analyzer.readers._jsonl import Bad, Sink, Skip, object_of
 from analyzer.readers._opencode_messages import UNTOLD_OUTPUT, assumes, is_contradicted, row_of
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import excerpt
-from analyzer.readers._sqlite import MAGIC, on_disk, opened, told
+from analyzer.readers._sqlite import MAGIC, on_disk, opened, tables, told
 from analyzer.readers._thread import Thread
 from analyzer.readers._transcript import NO_USAGE, contradiction, text
 
@@ -160,19 +160,10 @@ class _Messages:
 
 def _check(database: sqlite3.Connection) -> bool:
     """Tables, and no views or virtual tables of these names; whether one has the parts, too."""
-    kinds = dict(
-        database.execute(
-            "SELECT name, type || substr(upper(sql), 1, 12) FROM sqlite_schema "
-            "WHERE name IN ('message', 'session', 'part')"
-        ).fetchall()
-    )
-    if any(kinds.get(name) != b"tableCREATE TABLE" for name in (b"message", b"session")):
+    known = tables(database)
+    if not {"message", "session"} <= known.keys():
         raise sqlite3.DatabaseError("it has no tables 'message' and 'session'")
-    if kinds.get(b"part") != b"tableCREATE TABLE":
-        return False
-    return {b"message_id", b"data"} <= {
-        row[1] for row in database.execute("PRAGMA table_info(part)").fetchall()
-    }
+    return {"message_id", "data"} <= known.get("part", frozenset())
 
 
 def _database(file: InputFile, options: Options) -> Iterator[Batch]:

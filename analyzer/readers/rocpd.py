@@ -31,13 +31,14 @@ from analyzer.readers._gpu_rows import (
 from analyzer.readers._kineto_facts import rank_of
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import COUNTS, clean
-from analyzer.readers._sqlite import MAGIC, on_disk, opened, scan, tables, told
+from analyzer.readers._sqlite import MAGIC, on_disk, opened, read_database, scan, tables
 from analyzer.readers._times import DURATIONS
 
 _OURS = re.compile(
     rb"CREATE TABLE (?:IF NOT EXISTS\s+)?[`\"\[]?rocpd_(?:metadata|string|info_node)"
 )
 _NAME = re.compile(r"(rocpd_[a-z_]+?)(?:_?([0-9a-f]{8}(?:_[0-9a-f]{4}){3}_[0-9a-f]{12}))?")
+_WANTED = "not a SQLite database"
 _DAMAGED = (
     "the database is damaged or cut off ({why}): `sqlite3 FILE .recover | sqlite3 new.db` saves "
     "what can be read"
@@ -51,7 +52,7 @@ _WHOLE = pa.int64()
 def probe(head: Head) -> Claim:
     """SQLite whose head defines tables of rocpd."""
     if not head.data.startswith(MAGIC):
-        return Claim(0, "not a SQLite database")
+        return Claim(0, _WANTED)
     return (
         Claim(1, "") if _OURS.search(head.data) else Claim(0.3, "a SQLite database without rocpd")
     )
@@ -311,20 +312,7 @@ def _database(file: InputFile) -> Iterator[Batch]:
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 - one shape for all
     """``gpu_event`` rows of dispatches, copies and regions, and ``gpu_trace``."""
-    if not file.head.data.startswith(MAGIC):
-        yield (
-            Batch(records=1, problems=(Problem(1, "not a SQLite database"),))
-            if file.head.data
-            else Batch()
-        )
-        return
-    done = 0
-    try:
-        for batch in _database(file):
-            done += batch.records
-            yield batch
-    except (sqlite3.Error, OverflowError, UnicodeError, pa.ArrowException) as error:
-        yield Batch(records=1, problems=(Problem(done + 1, _DAMAGED.format(why=told(error))),))
+    return read_database(file, _WANTED, _DAMAGED, _database)
 
 
 READER = Reader(

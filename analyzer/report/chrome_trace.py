@@ -1,8 +1,8 @@
 """Events of a profiler trace as chrome-trace JSON, in the layout of PyTorch's profiler.
 
-Perfetto (ui.perfetto.dev) opens it, and our own reader reads it back to the same rows. Several
-ranks share a file as they do in a merged trace: the process of an event is its rank's label and
-number.
+Perfetto (ui.perfetto.dev) opens it, and our own reader reads it back to the same rows, except that
+a graph told as a whole comes back as a kernel. Several ranks share a file as they do in a merged
+trace: the process of an event is its rank's label and number.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _MOST = 16
 _LEFT = frozenset({"rank", "class", "kernel", "phase", "file"})
 _UNKNOWN = "cannot say"
 TABLES = ("classes", "steps", "ranks", "trust", "export")
-"""What can be asked for alone."""
+"""Tables that are drawn alone: what --export-window wrote, too."""
 _CLASSES = 10
 _LONGEST, _PLACE = 48, 16
 """Characters that are shown of a kernel's name; from the second on a rank's may be cut."""
@@ -150,16 +150,13 @@ def phases(value: Table) -> Grid:
             "steps": count(row["steps"]),
             "batch": _mean(row["batch"]),
             "prompt tokens": _mean(row["prompt_tokens"]),
-            "step": _UNKNOWN if row["step_ns"] is None else duration(row["step_ns"]),
+            "step": _known(row["step_ns"]),
             "p95": _some(row["p95_ns"]),
             "a token": _some(row["token_ns"]),
             "compute": _some(row["compute_ns"]),
-            "comm wait": _some(row["comm_wait_ns"]),
-            "transfer": _some(row["comm_transfer_ns"]),
+            **_communication(row),
             "copies": _some(row["copy_ns"]),
-            "idle": _UNKNOWN if row["idle_ns"] is None else duration(row["idle_ns"]),
-            "launch gaps": _some(row["launch_gap_ns"]),
-            "host gaps": _some(row["host_gap_ns"]),
+            **_idle(row),
             "launches": _mean(row["launches"]),
         }
         for row in value.rows
@@ -205,13 +202,10 @@ def steps(value: Table) -> Grid:
             "phase": safe_text(str(row["phase"] or NONE)),
             "at": duration(row["offset_ns"]),
             "start": moment(row["start_ns"]) if row["start_ns"] is not None else NONE,
-            "time": _UNKNOWN if row["step_ns"] is None else duration(row["step_ns"]),
+            "time": _known(row["step_ns"]),
             "busy": _some(row["busy_ns"]),
-            "comm wait": _some(row["comm_wait_ns"]),
-            "transfer": _some(row["comm_transfer_ns"]),
-            "idle": _UNKNOWN if row["idle_ns"] is None else duration(row["idle_ns"]),
-            "launch gaps": _some(row["launch_gap_ns"]),
-            "host gaps": _some(row["host_gap_ns"]),
+            **_communication(row),
+            **_idle(row),
             "launches": count(row["launches"]),
         }
         for row in value.rows
@@ -232,7 +226,7 @@ def ranks(value: Table) -> Grid:
             "compute": _some(row["compute_ns"]),
             "waits": _some(row["comm_wait_ns"]),
             "transfer": _some(row["comm_transfer_ns"]),
-            "idle": _UNKNOWN if row["idle_ns"] is None else duration(row["idle_ns"]),
+            "idle": _known(row["idle_ns"]),
             "last": f"{count(row['last'])} of {count(row['collectives'])}"
             if row["collectives"]
             else NONE,
@@ -338,6 +332,25 @@ def _part(value_ns: int | None, whole_ns: int | None) -> str:
 
 def _some(value_ns: float | None) -> str:
     return duration(value_ns) if value_ns else NONE
+
+
+def _known(value_ns: float | None) -> str:
+    return _UNKNOWN if value_ns is None else duration(value_ns)
+
+
+def _communication(row: Row) -> dict[str, str]:
+    return {
+        "comm wait": _some(row["comm_wait_ns"]),
+        "transfer": _some(row["comm_transfer_ns"]),
+    }
+
+
+def _idle(row: Row) -> dict[str, str]:
+    return {
+        "idle": _known(row["idle_ns"]),
+        "launch gaps": _some(row["launch_gap_ns"]),
+        "host gaps": _some(row["host_gap_ns"]),
+    }
 
 
 def _mean(value: float | None) -> str:

@@ -83,7 +83,7 @@ def _step(one: DrawnStep) -> dict[str, Any]:
     ]  # fmt: skip
     parts = _parts_of([row["part"] for row in rows])
     title = safe_text(one.title)
-    return _pictures(device_lanes_svg, rows, parts, title="") | {
+    return _pictures(device_lanes_svg, rows, parts) | {
         "title": f"{title}, {duration(one.step_ns)}",
         "sampled": "paler is partly idle",
         "alt": f"{title}: what each stream and the host did over {duration(one.step_ns)}, "
@@ -138,7 +138,7 @@ def _breakdown(told: Devices) -> dict[str, Any] | None:
     drawn = [line | {"y": line["value_ns"] / 1e6} for line in lines]
     parts = [(n, fill) for _, n, fill in _PARTS if any(line["part"] == n for line in lines)]
     title = "Where the time of a step goes (medians)"
-    return _pictures(device_bars_svg, drawn, parts, title="", unit="ms") | {
+    return _pictures(device_bars_svg, drawn, parts, unit="ms") | {
         "title": title, "sampled": "", "alt": f"{title}. The table below holds what it shows.",
         "table": grid_of(tuple(lines)), "sql": "",
     }  # fmt: skip
@@ -158,6 +158,6 @@ def _classes(told: Devices) -> dict[str, Any]:
     ]  # fmt: skip
     parts = _parts_of([row["part"] for row in drawn])
     title = "Classes of work, share of busy time"
-    return _pictures(device_bars_svg, drawn, parts, title="", unit="% of busy time") | {
+    return _pictures(device_bars_svg, drawn, parts, unit="% of busy time") | {
         "title": title, "sampled": "", "alt": f"{title}. The table below holds what it shows.",
     }  # fmt: skip

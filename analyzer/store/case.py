@@ -47,7 +47,7 @@ _TIMES = (
     ("engine_step", "time_ns", "time_ns", "clock = 'wall'"),
     ("engine_event", "time_ns", "time_ns", "TRUE"),
     ("client_tick", "time_ns", "time_ns", "TRUE"),
-    ("gpu_sample", "time_ns", "time_ns", "TRUE"),
+    ("gpu_sample", "time_ns", "time_ns", "coalesce(clock, 'wall') = 'wall'"),
     ("gpu_trace", "start_ns", "start_ns + coalesce(dur_ns, 0)", "clock = 'wall'"),
 )
 

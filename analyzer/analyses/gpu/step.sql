@@ -91,13 +91,21 @@ joined AS (
   FULL JOIN marked AS m ON w.rank_key = m.rank_key AND w.step = m.mark AND w.is_told
   LEFT JOIN how AS h ON w.rank_key = h.rank_key AND w.device = h.device
 ),
+-- A step's lost launches are its rank's, whichever of its devices they were for.
+before AS (
+  SELECT
+    rank_key, step, lag(max(lost_launches)) OVER (PARTITION BY rank_key ORDER BY step) AS lost_before
+  FROM joined
+  GROUP BY rank_key, step
+),
 known AS (
   SELECT
     j.*, a.engine, coalesce(a.phase, CASE WHEN n.rank_key IS NOT NULL THEN 'training' END) AS phase,
     a.prefill_requests, a.prefill_tokens, a.decode_requests, a.decode_tokens, a.kv_tokens,
     -- Before it ran what was not recorded: that time is not idle, and not its own.
-    coalesce(lag(j.lost_launches) OVER (PARTITION BY j.rank_key ORDER BY j.step, j.device), 0) AS lost_before
+    coalesce(b.lost_before, 0) AS lost_before
   FROM joined AS j
+  JOIN before AS b ON j.rank_key = b.rank_key AND j.step = b.step
   LEFT JOIN gpu_annotation AS a ON j.name = a.name
   LEFT JOIN gpu_training AS n ON j.rank_key = n.rank_key
 ),

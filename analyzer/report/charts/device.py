@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 _LANE, _BAR = 24, 22
 _LEFT, _RIGHT = 110, 18
+_WIDE = CHARACTER + 1
+"""Pixels of a character of short names: in one such as gemm wide letters do not even out."""
 
 
 def device_lanes_svg(
-    rows: Sequence[dict[str, Any]], parts: Sequence[tuple[str, str]], *, title: str, width: int
+    rows: Sequence[dict[str, Any]], parts: Sequence[tuple[str, str]], *, width: int
 ) -> str:
     """Draw ``rows`` of ``lane``, ``part``, ``x``, ``until`` (ms) and ``full`` (0 to 1)."""
     names = list(dict.fromkeys(row["lane"] for row in rows))
@@ -37,14 +39,13 @@ def device_lanes_svg(
             opacity=alt.Opacity("full:Q", scale=None, legend=None),
         )
     )
-    return _svg(bars, parts, title, (plot, _LANE * len(names)))
+    return _svg(bars, parts, (plot, _LANE * len(names)))
 
 
 def device_bars_svg(
     rows: Sequence[dict[str, Any]],
     parts: Sequence[tuple[str, str]],
     *,
-    title: str,
     unit: str,
     width: int,
 ) -> str:
@@ -66,12 +67,12 @@ def device_bars_svg(
             order=alt.Order("order:Q"),
         )
     )
-    return _svg(bars, parts, title, (plot, _BAR * len(names)))
+    return _svg(bars, parts, (plot, _BAR * len(names)))
 
 
 def _left(names: Sequence[str], width: int) -> int:
     longest = max((len(drawable(name)) for name in names), default=4)
-    return int(min(max(longest * CHARACTER + 14, 60), max(_LEFT, width * 0.34)))
+    return int(min(max(longest * _WIDE + 18, 60), max(_LEFT, width * 0.34)))
 
 
 def _rows(names: Sequence[str], field: str, left: int) -> alt.Y:
@@ -90,24 +91,18 @@ def _colours(parts: Sequence[tuple[str, str]]) -> alt.Color:
     return alt.Color("part:N", scale=scale, legend=None)
 
 
-def _svg(
-    bars: alt.Chart, parts: Sequence[tuple[str, str]], title: str, size: tuple[int, int]
-) -> str:
+def _svg(bars: alt.Chart, parts: Sequence[tuple[str, str]], size: tuple[int, int]) -> str:
     plot, height = size
-    marks, lines = _legend(parts, plot)
-    top = -14 - 18 * lines
-    if title:
-        marks = [_words(0, top, drawable(title, int(plot // CHARACTER))), *marks]
-    chart: Any = alt.layer(bars, *marks).properties(width=plot, height=height)
+    chart: Any = alt.layer(bars, *_legend(parts, plot)).properties(width=plot, height=height)
     return svg_of(chart.configure(**config()))
 
 
-def _legend(parts: Sequence[tuple[str, str]], plot: int) -> tuple[list[Any], int]:
+def _legend(parts: Sequence[tuple[str, str]], plot: int) -> list[Any]:
     """Swatches and names, in as many lines as they need, above the plot."""
     placed: list[tuple[float, int, str, str]] = []
     at, line = 0.0, 0
     for name, fill in parts:
-        wide = 30 + len(name) * CHARACTER
+        wide = 30 + len(name) * _WIDE
         if placed and at + wide > plot:
             at, line = 0.0, line + 1
         placed.append((at, line, name, fill))
@@ -118,7 +113,7 @@ def _legend(parts: Sequence[tuple[str, str]], plot: int) -> tuple[list[Any], int
         swatch = alt.Chart(alt.InlineData(values=[{}])).mark_square(size=90, color=fill, opacity=1)
         out.append(swatch.encode(x=alt.value(x + 5), y=alt.value(y)))
         out.append(_words(x + 16, y + 4, drawable(name)))
-    return out, line + 1
+    return out
 
 
 def _words(x: float, y: float, text: str) -> Any:  # noqa: ANN401 - an altair chart
