@@ -124,7 +124,8 @@ def test_a_day_costs_the_sum_of_its_hours(many, zone):
 def test_every_moment_is_in_its_local_hour(zone, start):
     """Against Python's own time zones, over the hours around a change of the clocks."""
     begin = datetime.fromisoformat(start).replace(tzinfo=UTC)
-    told = [begin + timedelta(minutes=7 * n) for n in range(500)]
+    # Clocks change at quarters of an hour: at each, and a second before it.
+    told = [begin + timedelta(minutes=15 * n, seconds=by) for n in range(1, 240) for by in (-1, 0)]
     ends = [int(one.timestamp()) * NS for one in (told[0], told[-1])]
     where = ZoneInfo(zone)
     sql = _zone.offset_sql(_zone.zone_named(zone), "start_ns", (ends[0], ends[1]))

@@ -195,6 +195,8 @@ def test_a_tier_before_it_was_checked_follows_the_price_of_its_day():
     then = BOOK.at(Lane("gpt-5.6", service_tier="priority"), ns("2026-08-01"), 1).prices["input"]
     standard = BOOK.at(Lane("gpt-5.6"), ns("2026-08-01"), 1).prices["input"]
     assert (now, then) == (Decimal(8), 2 * standard)
+    # The day on which somebody looked is none from which a price holds.
+    assert [one.from_ns for one in BOOK.quotes(Lane("gpt-5", service_tier="batch"))] == [None]
 
 
 def test_price_files_beat_the_book_and_their_terms_apply():
@@ -510,6 +512,13 @@ def test_a_price_file_with_dates_and_terms(tmp_path):
     assert {row["price_source"] for row in got} == {"price file"}
     assert got[-1]["unpriced_tokens"] == 400  # the file has no price of the cache
     assert got[1]["price_date"] == "2026-07-01"
+
+
+@pytest.mark.parametrize(("off", "usd"), [(0.2, "0.001"), (1, "0")])
+def test_a_discount_may_be_all_of_the_price(tmp_path, off, usd):
+    rows = [{"model": "gpt-5", "started_at": "2026-07-01T00:00:00Z", "usage": chat(1000)}]
+    (row,) = priced(tmp_path, rows, {"providers": {"openai": {"discount": off}}})
+    assert (row["usd"], row["price_source"]) == (Decimal(usd), "price file")
 
 
 def test_prices_in_another_currency_are_named_and_not_taken_for_dollars(tmp_path):

@@ -14,7 +14,7 @@ from typing import Any
 from analyzer.bridging import exact
 from analyzer.bridging.exact import FACTORS, SELDOM, Bridge, Pair, Sums, Use
 from analyzer.bridging.groups import split
-from analyzer.bridging.money import dollars, in_money, signed
+from analyzer.bridging.money import dollars, in_money, signed, to_money
 
 OPERATION = 720_720
 """Parts of an operation, as the analyses count them."""
@@ -29,7 +29,8 @@ _PRICES = {
     "visible": "visible_usd", "reasoning": "reasoning_usd",
 }  # fmt: skip
 _KINDS = ("model", "route", "user", "key", "team", "session")
-_SECRET = ("user", "key")
+SECRET = ("user", "key")
+"""Groups that are shown as hashes."""
 _HASHED = re.compile(r"[0-9a-f]{12,64}")
 _HASH = 12
 _WEIGHS, _MOST_KINDS, _MOST_NAMES = Fraction(1, 4), 3, 2
@@ -82,7 +83,7 @@ def told(
     out = exact.bridge(mine[0], mine[1], scale)
     money = in_money(out.factors)
     parts = _by_kind(out, uses, scale)
-    usd = (_money(out.usd[0]), _money(out.usd[1]))
+    usd = (to_money(out.usd[0]), to_money(out.usd[1]))
     difference = sum(money.values(), Decimal(0))
     levels = _levels(out)
     lines: list[dict[str, Any]] = [
@@ -140,7 +141,7 @@ def _by_group(rows: Iterable[Mapping[str, Any]]) -> _Uses:
             out["all"][""][side].append(use)
             out["model"][use.model or _NOT_TOLD][side].append(use)
         else:
-            out[kind][hashed(row["name"]) if kind in _SECRET else row["name"]][side].append(use)
+            out[kind][hashed(row["name"]) if kind in SECRET else row["name"]][side].append(use)
     for kind, groups in out.items():
         if kind not in ("all", "model"):
             told = [[use for one in groups.values() for use in one[side]] for side in (0, 1)]
@@ -179,10 +180,6 @@ def _use(row: Mapping[str, Any]) -> Use:
         tools_usd=tools,
         media_usd=Fraction(row["usd"]) - tools - listed,
     )
-
-
-def _money(usd: Fraction) -> Decimal:
-    return in_money({"": usd})[""]
 
 
 # --- what moved, and who drove it ----------------------------------------------------------------

@@ -245,7 +245,7 @@ class _Priced:
             row, price = self._from_file(kind, tier, at_ns, tokens, book)
             if price is None and row is None and book and kind in book.prices:
                 price, row = book.prices[kind], cheaper
-                price = price if cheaper is None else price * (cheaper.factor or 1)
+                price *= _share(cheaper)
             if row is not None:
                 paths[row.path] = None
             if price is not None:
@@ -279,8 +279,7 @@ class _Priced:
         if factor is not None and factor.factor is not None:
             base = usual.usd if usual else (book.usual.get(kind) if book else None)
             if base is not None and usual is None:
-                cheaper = self.file.factor(None, at_ns, tokens)
-                base *= (cheaper.factor or 1) if cheaper else 1
+                base *= _share(self.file.factor(None, at_ns, tokens))
             return (factor, base * factor.factor) if base is not None else (None, None)
         if usual is None or usual.usd is None:
             return None, None
@@ -323,6 +322,11 @@ def _applied(fact: Fact, prices: Prices) -> list[str]:
         if kind not in _NOT_TIERS:
             prices[kind] *= fact.factor(_nearest(kind, fact.multiply))
     return [fact.why] if prices != before else []
+
+
+def _share(row: FilePrice | None) -> Decimal:
+    """What a row leaves of the list price; nothing, where all of it is taken off."""
+    return Decimal(1) if row is None or row.factor is None else row.factor
 
 
 def _nearest(kind: str, told: object) -> str:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     "--self-host",
     metavar="GPU",
     shell_complete=_complete.gpus,
-    help="Beside the API: this part, rented, with --host-model on it.",
+    help="Beside the API: this GPU, rented, with --host-model on it.",
 )
 @click.option(
     "--host-model",

@@ -31,7 +31,9 @@ def zone_named(name: str) -> tzinfo:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         pass
-    meant = near(text, sorted(available_timezones()))
+    cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(available_timezones())}
+    own = cities.get(text.lower().replace(" ", "_"))
+    meant = [own] if own else near(text, cities.values())
     hint = f"did you mean {' or '.join(meant)}?" if meant else "write Europe/Berlin, or +09:00"
     raise AnalyzerError(f"no time zone {name!r}", hint)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from analyzer.bridging.money import dollars
 from analyzer.bridging.told import Told, told
+from analyzer.bridging.told import Window as Side
 from analyzer.contract.types import Table
 from analyzer.engines.analysis import all_analyses
 from analyzer.engines.duckdb import Engine
@@ -37,20 +38,37 @@ def between(engine: Engine, baseline: Window, window: Window, *, per: str | None
 
 
 def _notes(found: Told, per: str | None) -> Iterator[str]:
-    yield found.sentence
+    before, after = found.windows
+    if before.requests or after.requests:
+        yield found.sentence
+        yield from _lengths(found, per)
+    else:
+        yield "Neither window holds a priced request: what changed cannot be said."
+    yield from _left_out(before, after)
+
+
+def _lengths(found: Told, per: str | None) -> Iterator[str]:
+    """That one of them is empty, or longer than the other."""
     before, after = found.windows
     if not before.requests or not after.requests:
         which = "baseline" if not before.requests else "window"
         yield f"The {which} holds no priced request."
-    days = [float(one.days) for one in found.windows]
+    days = [one.days for one in found.windows]
     if per == "day":
         yield "Dollars and calls are those of a day."
     elif before.days != after.days and all(days):
-        each = [dollars(one.usd / one.days) for one in found.windows]
+        unit, number = ("hour", 24) if max(days) < 1 else ("day", 1)
+        long = [float(one * number) for one in days]
+        each = [dollars(one.usd / (one.days * number)) for one in found.windows]
         yield (
-            f"The windows are compared as they are: {days[0]:.3g} and {days[1]:.3g} days. A day "
-            f"cost {each[0]} in the first and {each[1]} in the second."
+            f"The windows are compared as they are: {long[0]:.3g} and {long[1]:.3g} {unit}s. "
+            f"{'An' if unit == 'hour' else 'A'} {unit} cost {each[0]} in the first and {each[1]} "
+            "in the second."
         )
+
+
+def _left_out(before: Side, after: Side) -> Iterator[str]:
+    """What has no price and is in no factor."""
     requests = before.unpriced_requests + after.unpriced_requests
     tokens = before.unpriced_tokens + after.unpriced_tokens
     if tokens:

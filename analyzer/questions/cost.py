@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Any
 
+from analyzer.bridging.told import SECRET, hashed
 from analyzer.contract._cost_outputs import COST_GROUPS
 from analyzer.contract.costs import Costs
 from analyzer.contract.types import Table
@@ -36,9 +35,6 @@ _JOINS = {
 _SAME = {"agent": "session", "key": "user", "team": "user"}
 """Groups that stand in the same table."""
 
-_SECRET = ("user", "key")
-_HASHED = re.compile(r"[0-9a-f]{12,64}")
-_HASH = 12
 _DAY, _HOUR = 86_400_000_000_000, 3_600_000_000_000
 _TIMES = ("day", "hour")
 
@@ -210,16 +206,9 @@ def _shown(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
             out[name] = _zone.day_of(row[name])
         elif name == "hour":
             out[name] = _zone.hour_of(row[name], row["offset_ns"])
-        elif name in _SECRET:
+        elif name in SECRET:
             out[name] = hashed(str(row[name]))
     return out
-
-
-def hashed(name: str) -> str:
-    """Who it is as a short hash; what is one already is cut to the same length."""
-    if _HASHED.fullmatch(name):
-        return name[:_HASH]
-    return sha256(name.encode(errors="replace")).hexdigest()[:_HASH]
 
 
 def _priced(row: dict[str, Any], total: dict[str, Any]) -> dict[str, Any]:

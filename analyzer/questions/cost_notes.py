@@ -119,7 +119,10 @@ def _told(engine: Engine, total: dict[str, Any], by: tuple[str, ...]) -> Iterato
             "it is told); the cache is taken to hold the beginning of the prompt."
         )
     if not total["requests"]:
-        yield "No request tells its usage, so nothing can be priced."
+        yield (
+            "No request tells its usage, so nothing can be priced: log it with each (OpenAI "
+            "streams: stream_options.include_usage), or ingest transcripts."
+        )
 
 
 def _unpriced(engine: Engine) -> Iterator[str]:

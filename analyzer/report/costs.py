@@ -258,7 +258,7 @@ def changed(value: Costs) -> str:
         f"{money(usd)}{each} from {window(span)}"
         for usd, span in zip((value.baseline_usd, value.window_usd), value.windows, strict=True)
     ]
-    return f"{', '.join(told)} (UTC)."
+    return f"{', '.join(told)} (UTC)." if value.baseline_usd or value.window_usd else ""
 
 
 def bridge(table: Table) -> Grid | None:

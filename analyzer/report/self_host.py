@@ -48,23 +48,27 @@ def _asked(row: dict[str, Any]) -> str:
 
 
 def _beside(row: dict[str, Any]) -> Grid:
+    # The verdict on latency is on both times together: one of them may be the faster at the API.
     lines = (
-        ("a million tokens", "usd_per_million", "cost", _usd),
-        ("time to first token", "ttft_ms", "latency", _time),
-        ("time per output token", "tpot_ms", "latency", _time),
+        ("a million tokens", "usd_per_million", _WORDS[row["cost"]], _usd),
+        ("time to first token", "ttft_ms", NONE, _time),
+        ("time per output token", "tpot_ms", NONE, _time),
     )
     told = [
-        (name, shown(row[f"api_{key}"]), shown(row[f"own_{key}"]), _WORDS[row[by]])
-        for name, key, by, shown in lines
+        (name, shown(row[f"api_{key}"]), shown(row[f"own_{key}"]), so)
+        for name, key, so, shown in lines
     ]
-    told.append(("data boundary", NONE, NONE, _WORDS[row["data_boundary"]]))
+    told += [
+        (name.replace("_", " "), NONE, NONE, _WORDS[row[name]])
+        for name in ("latency", "data_boundary")
+    ]
     return Grid(
         header=("of", "the API", "one's own", "so"),
         rows=tuple(told),
         right=(False, True, True, False),
         keep=(True,) * 4,
         raw=(("", *(raw(row[f"{who}_usd_per_million"], "usd") for who in ("api", "own")), ""),)
-        + (("",) * 4,) * 3,
+        + (("",) * 4,) * 4,
     )
 
 

@@ -50,7 +50,7 @@ def _beside(bill: Bill, what: str, line: dict[str, Any]) -> Row:
 
 def _records(told: list[dict[str, Any]]) -> list[Row]:
     """Records of single calls, by the hour; where there are none, logs alone are no difference."""
-    if not any(line["item"] not in ("log only",) for line in told):
+    if all(line["item"] == "log only" for line in told):
         return []
     found = []
     for line in told:

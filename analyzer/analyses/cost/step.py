@@ -104,6 +104,7 @@ def _dearer(bins: Sequence[Block]) -> _Found | None:
         return None
     if median(values[place:]) < _RISE * median(values[:place]):
         return None
+    place = _by_level(values, place)
     cut = _exact(bins, blocks[place - 1][0], blocks[place][1])
     before, after = bins[:cut], bins[cut:]
     if min(sum(one.operations for one in side) for side in (before, after)) < _OPERATIONS:
@@ -202,6 +203,7 @@ def _busier(bins: Sequence[Block]) -> _Found | None:
     if not place or larger < 1 or not _jumps(old, new) or min(old) <= 0:
         return None
     times = median(new) / median(old)
+    place = _by_level(days, place)
     cut = next(at for at, one in enumerate(bins) if one.start_ns // _DAY == first + place)
     return (cut, "calls", times, z) if times >= _MANY_TIMES else None
 
@@ -225,6 +227,16 @@ def _best(values: Sequence[float]) -> tuple[int, float, float]:
             best, place = z, k
             larger = 0.5 + (expected - running) / (k * (count - k))
     return place, best, larger
+
+
+def _by_level(values: Sequence[float], place: int) -> int:
+    """The cut past neighbours of the other level: by ranks, a dear block before joins a rise."""
+    middle = (median(values[:place]) * median(values[place:])) ** 0.5
+    while place < len(values) - _SIDE and values[place] < middle:
+        place += 1
+    while place > _SIDE and values[place - 1] > middle:
+        place -= 1
+    return place
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
