@@ -129,7 +129,7 @@ def test_mooncake_notes(mooncake):
     assert "37.36 %" in notes
     assert "29.34 %" in notes
     assert "have no session id and were joined" in notes
-    assert "No call tells what it read from a cache." in notes
+    assert "No call tells what it read from a cache" in notes
 
 
 # -- kv-cache-tester ------------------------------------------------------------------------------

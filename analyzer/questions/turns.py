@@ -114,8 +114,29 @@ def quoted(text: str) -> str:
 
 
 def reasons(engine: Engine) -> Table:
-    """Why tokens were not read from the cache that could have been."""
-    return Table("analyze.turns.reasons", tuple(engine.rows(REASONS)))
+    """Why tokens were not read from the cache that could have been; with none, what is known."""
+    rows = tuple(engine.rows(REASONS))
+    return Table("analyze.turns.reasons", rows, () if rows else (_none_lost(engine),))
+
+
+def _none_lost(engine: Engine) -> str:
+    """Nothing lost, or nothing that could tell."""
+    (all_,) = engine.rows(_TOTALS)
+    if not all_["calls"]:
+        return _NOTHING
+    if not all_["told_tokens"]:
+        return (
+            "No call tells what it read from a cache, so what was lost cannot be said: log "
+            "cached_tokens, or cache_read_input_tokens and cache_creation_input_tokens."
+        )
+    judged = engine.value("SELECT count(*) FROM turns_expected WHERE lost_tokens IS NOT NULL")
+    if not judged:
+        return (
+            "No call is known to continue another, so none could have read what came before: where "
+            "they do, log the id of the conversation with each call."
+        )
+    calls = "1 call" if judged == 1 else f"{judged:,} calls"
+    return f"Nothing lost: {calls} could read what came before, and did."
 
 
 def notes(engine: Engine, shown: int | None) -> tuple[str, ...]:

@@ -81,10 +81,10 @@ def _growth(engine: Engine, names: list[str]) -> Chart | None:
     ]
     rows = [row for sql in asked for row in engine.rows(sql)]
     most = int(max((row["x"] for row in rows), default=0))
-    median = _MEDIAN.format(most=min(most, _BINS), fewest=_FEWEST)
-    # The median of one conversation is that conversation.
-    middle = engine.rows(median) if len(names) > 1 else []
-    rows = middle + rows
+    if len(names) > 1:
+        # The median of one conversation is that conversation.
+        asked.insert(0, _MEDIAN.format(most=min(most, _BINS), fewest=_FEWEST))
+        rows = engine.rows(asked[0]) + rows
     if not rows:
         return None
     return Chart(
@@ -93,7 +93,7 @@ def _growth(engine: Engine, names: list[str]) -> Chart | None:
         "",
         "prompt",
         "tokens",
-        ";\n".join([median, *asked]),
+        ";\n".join(asked),
         len(rows),
         tuple(rows),
         tuple(dict.fromkeys(str(row["series"]) for row in rows)),

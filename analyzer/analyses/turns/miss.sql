@@ -1,8 +1,8 @@
 -- Calls whose time to first token rose because they read less from the cache than the call before them
 -- had left there: what they took longer than with the cache. By what an uncached token takes on this
 -- model and route; where that is not seen, against the calls of the model that did hit. Never more than
--- the call took beyond the quickest. Where a cache never served anything, or the prompt was compacted,
--- nothing could have been cached.
+-- its prefill where that is measured, else than the call took beyond the quickest. Where a cache never
+-- served anything, or the prompt was compacted, nothing could have been cached.
 -- grain:   one row a call that lost tokens it could have read, with a time to first token
 -- needs:   turns_loss, turns_loss_cost, turns_expected, turns_call, latency_segment, resolve_request
 -- param:   near_all = 0.9               -- of what it could read, is a hit

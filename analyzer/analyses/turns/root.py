@@ -11,10 +11,10 @@ def rows(told: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     parents = {one["session_id"]: one["parent_session_id"] for one in told}
     known: dict[str, str] = {}
     for session in parents:
-        met = []
+        met: set[str] = set()
         at = session
         while at in parents and at not in known and at not in met:
-            met.append(at)
+            met.add(at)
             at = parents[at]
         root = known.get(at, at)
         known.update(dict.fromkeys(met, root))

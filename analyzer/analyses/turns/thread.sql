@@ -1,7 +1,8 @@
 -- Which thread of calls each request belongs to: a conversation, or one agent of it. Told by ids, else
--- stitched to the request it continues; one that continues none is a thread of its own.
+-- stitched to the request it continues; one that continues none is a thread of its own. What only a
+-- provider's bill tells, without an id, is no call of a conversation beside those of the logs.
 -- grain:   one row a request with a start
--- needs:   resolve_conversation, resolve_request, turns_root, turns_stitched
+-- needs:   resolve_conversation, resolve_on_bill, resolve_request, turns_root, turns_stitched
 -- returns: request_key BIGINT           -- the request
 -- returns: thread VARCHAR               -- the thread
 -- returns: session VARCHAR              -- the conversation it belongs to: its outermost parent
@@ -20,7 +21,8 @@ named AS (
   FROM resolve_request AS q
   JOIN resolve_conversation AS c ON q.request_key = c.request_key
   LEFT JOIN sessions AS s ON q.id = s.session_id
-  WHERE c.session_id IS NULL AND c.at_ns IS NOT NULL
+  LEFT JOIN resolve_on_bill AS b ON q.request_key = b.request_key
+  WHERE c.session_id IS NULL AND c.at_ns IS NOT NULL AND coalesce(b.is_logged, TRUE)
 )
 SELECT
   c.request_key,

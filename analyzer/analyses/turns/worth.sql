@@ -19,8 +19,10 @@ WITH called AS (
     c.request_key, c.model, c.nth, c.prior_key, c.input_tokens,
     c.input_tokens - coalesce(c.read_tokens, 0) AS now_tokens, coalesce(c.read_tokens, 0) AS read_tokens,
     CASE
-      WHEN c.prior_key IS NULL THEN 0
+      -- Another model has a cache of its own, and a compacted history is another prompt.
+      WHEN c.prior_key IS NULL OR c.event = 'model switch' THEN 0
       WHEN s.same_tokens IS NOT NULL AND NOT coalesce(s.is_whole, FALSE) THEN s.same_tokens
+      WHEN c.event = 'compaction' THEN 0
       WHEN k.answers_kept THEN c.prior_input_tokens + coalesce(c.prior_output_tokens, 0)
       ELSE c.prior_input_tokens
     END AS left_tokens,
