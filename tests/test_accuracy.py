@@ -98,6 +98,32 @@ def test_behind_a_far_longer_prompt_is_another_cause_than_behind_ones_like_it():
     assert "queue.head-of-line" not in told
 
 
+@pytest.mark.parametrize(
+    ("cached", "prefill_ns", "history", "said"),
+    [
+        (0, 400 * MS, True, "yes"),
+        (2000, 400 * MS, True, None),  # all that the call before had left
+        (0, 120 * MS, True, "may"),  # too little to be felt
+        (0, 400 * MS, False, None),  # prompts of their own
+    ],
+)
+def test_a_lost_cache_is_a_cause_where_a_call_could_have_read_more(
+    cached, prefill_ns, history, said
+):
+    def call(n, turn, **more):
+        return attempt(n, session_id=f"s-{n % 10}", kind="chat", turn=turn, **more)
+
+    first = [call(n, 1, prompt_tokens=2000, prefill_ns=400 * MS) for n in range(10)]
+    hit = {"cached_tokens": 2000, "prefill_ns": 40 * MS}
+    second = [call(n, 2, prompt_tokens=2300, **hit) for n in range(10, 16)]
+    missed = {"cached_tokens": cached, "prefill_ns": prefill_ns, "ttft_ns": prefill_ns + 10 * MS}
+    second += [call(n, 2, prompt_tokens=2300, **missed) for n in range(16, 20)]
+    arrivals = [{"kind": "chat", "history": history}]
+    told = causes.true_causes(told_of([*first, *second], arrivals=arrivals))
+    assert told.get("prefill.cache-miss") == said
+    assert ("cache.evicted" in told) == (said is not None)
+
+
 def test_one_replica_that_waits_alone_is_an_imbalance_and_its_limit_may_be_named():
     two = [{"name": "engine-0"}, {"name": "engine-1"}]
     told = causes.true_causes(told_of(waiting(12, S), replicas=two))

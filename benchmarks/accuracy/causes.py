@@ -81,6 +81,35 @@ def _prefill(truth: Truth) -> dict[str, str]:
     return {"prefill.long-prompt": said if follows >= 0.6 else "no"}
 
 
+def _caches(truth: Truth) -> dict[str, str]:
+    """Calls that read less than the call before them had left: the cache had lost it meanwhile."""
+    grows = {
+        one.get("kind", "chat")
+        for one in truth.world.get("arrivals", ())
+        if one.get("history", True)
+    }
+    calls = [
+        one
+        for one in truth.attempts
+        if "prefill_ns" in one and one.get("session_id") and one.get("kind") in grows
+    ]
+    if not any(one["cached_tokens"] for one in calls):
+        return {}
+    before: dict[str, Attempt] = {}
+    pairs = []
+    for one in sorted(calls, key=lambda call: call["sent_ns"]):
+        last, before[one["session_id"]] = before.get(one["session_id"]), one
+        if last is None:
+            continue
+        left = min(last["prompt_tokens"] + last["output_tokens"], one["prompt_tokens"])
+        lost, computed = left - one["cached_tokens"], one["prompt_tokens"] - one["cached_tokens"]
+        # The end of an answer fills no block.
+        if lost > 256:
+            pairs.append((round(one["prefill_ns"] * lost / computed), first_of(one)))
+    said = judged(pairs, Line(2, 0.2, 20 * MS, share=0.2, mean_ns=100 * MS))
+    return {"prefill.cache-miss": said, "cache.evicted": "may" if pairs else "no"}
+
+
 def _network(truth: Truth) -> dict[str, str]:
     served = [one for one in truth.attempts if one.get("network_ns") is not None]
     if not served:
@@ -271,7 +300,7 @@ def max_apart_ns(world: dict[str, Any]) -> int:
 _STAMPED = ("stream", "spans", "emit", "requests", "gateway")
 """Logs that tell when each request began."""
 
-RULES = (waits, _limits, loads, _prefill, _network, _metrics, _stalls, _growth, _clock)
+RULES = (waits, _limits, loads, _prefill, _caches, _network, _metrics, _stalls, _growth, _clock)
 
 
 def true_causes(truth: Truth) -> dict[str, str]:
