@@ -113,10 +113,10 @@ def _unknown(name: str) -> AnalyzerError:
     for one in accelerators().values():
         spelled |= {_normal(text): one.key for text in one.device_names}
     meant = dict.fromkeys(spelled[text] for text in near(_normal(name), spelled))
-    did = f"did you mean {' or '.join(meant)}? " if meant else ""
+    did = f"did you mean {' or '.join(meant)}? Or give" if meant else "give"
     return AnalyzerError(
         f"no accelerator {name!r} in the catalog",
-        f"{did}Or give its figures: --memory-bandwidth 3350GB/s, --memory 80GB",
+        f"{did} its figures to analyze bounds: --memory-bandwidth 3350GB/s, --memory 80GB",
     )
 
 

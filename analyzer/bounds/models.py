@@ -157,10 +157,11 @@ def _index() -> dict[str, frozenset[str]]:
 def _unknown(name: str) -> AnalyzerError:
     meant = near(name.lower().rpartition("/")[2], [*models(), *_index()])
     keys = list(dict.fromkeys(key for one in meant for key in sorted(_index().get(one, ()))))
-    did = f"did you mean {' or '.join(keys)}? " if keys else ""
+    did = f"did you mean {' or '.join(keys)}? Or pass" if keys else "pass"
     return AnalyzerError(
         f"no model {name!r} in the catalog",
-        f"{did}Or pass its config.json, or its figures: --params, --layers, --kv-heads, --head-dim",
+        f"{did} its config.json, or to analyze bounds its figures: --params, --layers, --kv-heads, "
+        "--head-dim",
     )
 
 
@@ -189,7 +190,8 @@ def _read(file: Path) -> Mapping[str, Any]:
         value = json.loads(file.read_bytes())
     except OSError as error:
         raise AnalyzerError(
-            f"cannot read {file}: {error.strerror}", "--model takes a name or a config.json"
+            f"cannot read {file}: {error.strerror}",
+            "a model is a name of the catalog, or a config.json",
         ) from None
     except (ValueError, RecursionError):
         raise AnalyzerError(f"{file} is no JSON", "pass a Hugging Face config.json") from None

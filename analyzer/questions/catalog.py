@@ -34,7 +34,7 @@ def formats(name: str | None) -> Table:
         "cannot give": reader.cannot,
         "switch it on": reader.enable,
         "checked against": reader.checked_against,
-        "a record is": f"a {reader.record_unit}",
+        "a record is": f"{_article(reader.record_unit)} {reader.record_unit}",
         "described in": reader.docs,
         "version": str(reader.version),
     }
@@ -42,6 +42,10 @@ def formats(name: str | None) -> Table:
     told += [{"field": name, "value": value} for name, value in reader.facts]
     told += [{"field": "example", "value": line} for line in reader.example.splitlines()]
     return Table("analyze.format", tuple(told))
+
+
+def _article(word: str) -> str:
+    return "an" if word[:1] in "aeio" else "a"
 
 
 def schema(name: str | None) -> Table:

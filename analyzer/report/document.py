@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def table(value: Table) -> list[Block]:
     """Rows of a command and what is to be said about them."""
-    body: Block = grid(value) if value.rows else Words("no rows")
-    return [body, *(Words(note) for note in value.notes)]
+    notes = [Words(note) for note in value.notes]
+    return [grid(value), *notes] if value.rows else [*notes] or [Words("no rows")]
 
 
 def report(value: Report) -> list[Block]:

@@ -33,8 +33,8 @@ def points_svg(picture: Scatter, *, width: int) -> str:
             y=alt.Y(
                 "y:Q",
                 axis=alt.Axis(
-                    title=None, minExtent=_LEFT, maxExtent=_LEFT, tickCount=4, format="~s"
-                    if picture.y.highest >= 1000 else "~f",
+                    title=None, minExtent=_LEFT, maxExtent=_LEFT, tickCount=4,
+                    format=_figures(picture.y),
                 ),
                 scale=alt.Scale(zero=True, nice=4),
             ),
@@ -68,9 +68,13 @@ def _x(axis: Axis, plot: int) -> alt.X:
             labelFlush=True, tickCount=plot // 120,
         )  # fmt: skip
         return alt.X("x:T", axis=drawn, scale=alt.Scale(type="utc", nice=False, padding=6))
-    form = "~s" if axis.highest >= 1000 else "~f"
-    drawn = alt.Axis(title=drawable(axis.title, 60), format=form, tickCount=plot // 90)
+    drawn = alt.Axis(title=drawable(axis.title, 60), format=_figures(axis), tickCount=plot // 90)
     return alt.X("x:Q", axis=drawn, scale=alt.Scale(zero=True))
+
+
+def _figures(axis: Axis) -> str:
+    """Thousands as k from where digits would crowd the axis."""
+    return "~s" if axis.highest >= 10_000 else ",~f"
 
 
 def _legend(picture: Scatter, plot: int) -> list[Any]:
@@ -79,7 +83,7 @@ def _legend(picture: Scatter, plot: int) -> list[Any]:
     rows: list[list[tuple[int, float, str]]] = [[]]
     at = 0.0
     for index, (name, _) in enumerate(picture.series):
-        text = drawable(name)
+        text = drawable(name, max(24, int((plot - 16) // CHARACTER)))
         if at and at + 16 + len(text) * CHARACTER > plot:
             rows.append([])
             at = 0.0
