@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
@@ -15,8 +16,10 @@ from helpers import case_of, claimed, engine_of
 from shared import SHARED, needs_shared
 
 import analyzer
+from analyzer import api
 from analyzer.analyses.cost._bill_models import bill_of, key_of, sellers, vendor
 from analyzer.questions.reconcile import reconciled
+from analyzer.report.billed import matched
 from analyzer.simulate.writers import (
     billing_record,
     openai_usage,
@@ -288,6 +291,206 @@ def test_whose_bill_it_is():
     assert bill_of("", "gpt-heron-9", held) == "openai"
     assert bill_of("", "gemini-3", held) is None
     assert bill_of("aws.bedrock", "nova-2", held) is None
+
+
+# --- one call, told by several -------------------------------------------------------------------
+
+
+def _invoice(folder, usd, model="wren-1"):
+    """A bill of one day, by kind of token, of ``usd`` in all."""
+    share = {"input": Decimal("0.75"), "output": Decimal("0.25")}
+    results = [
+        bills._openai_cost(f"{model}-2026-02-03, {kind}", usd * part)
+        for kind, part in share.items()
+    ]
+    day = {
+        "object": "bucket", "start_time": T0 // NS, "end_time": (T0 + DAY) // NS,
+        "results": results,
+    }  # fmt: skip
+    page = {"object": "page", "data": [day], "has_more": False, "next_page": None}
+    (folder / "costs.json").write_text(bills._json(page))
+
+
+def test_an_invoice_of_the_calls_that_records_tell_counts_once(tmp_path):
+    def write(folder):
+        _one_by_one(folder, charge="0.006")
+        _invoice(folder, Decimal("0.06"))
+
+    told, rows, db = sums_of(write, tmp_path)
+    assert (told["billed_usd"], told["tracked_usd"]) == (Decimal("0.06"), Decimal("0.04"))
+    assert told["price_difference_usd"] == Decimal("0.02")
+    assert {row["bill"] for row in rows if row["counts"]} == {"records"}
+    assert sum(row["billed_usd"] for row in rows if row["bill"] == "openai") == Decimal("0.06")
+    finding = claimed(db)["cost.unreconciled"]
+    assert finding.magnitude.value == pytest.approx(0.02)
+    assert (finding.cost_usd, finding.share) == ("0.020000000", pytest.approx(1 / 3))
+    said = api.cost(db)
+    assert "more of calls that these tell too, not counted" in matched(said.reconciled)
+
+
+def test_a_bill_that_records_explain_is_no_finding(tmp_path):
+    """Attempts that were billed and never tracked stand in the records, and in the invoice too."""
+
+    def write(folder):
+        hidden.BASE.write(folder)
+        _hidden_invoice(folder)
+
+    told, _, db = sums_of(write, tmp_path)
+    assert told["billed_usd"] == told["tracked_usd"] + told["hidden_usd"] == hidden.BASE.billed_usd
+    fired = claimed(db)
+    assert "cost.hidden-attempts" in fired
+    assert "cost.unreconciled" not in fired
+
+
+def _hidden_invoice(folder):
+    text = bills.openai_costs([bills.Call(hidden.T0, hidden.MODEL, output=1)])
+    page = json.loads(text)
+    page["data"][0]["results"] = [
+        json.loads(
+            bills._json(bills._openai_cost(f"{hidden.MODEL}, output", hidden.BASE.billed_usd))
+        )
+    ]
+    (folder / "costs.json").write_text(json.dumps(page))
+
+
+def test_a_bill_of_more_calls_than_records_tell_counts(tmp_path):
+    calls = bills.calls(GPT)
+    logged = calls[::4]
+
+    def write(folder):
+        bills.write_log(folder, logged)
+        bills.write_bills(folder, {"costs.json": bills.openai_costs(calls)})
+        records = [
+            billing_record(
+                one.at_ns, one.at_ns + 4 * NS, model=GPT, cost_usd=one.whole_usd,
+                usage={
+                    "prompt_tokens": one.input_fresh + one.cache_read + one.cache_write_short,
+                    "completion_tokens": one.output,
+                },
+                request_id=f"rq-{k:05d}",
+            )
+            for k, one in enumerate(logged)
+        ]  # fmt: skip
+        write_lines(folder / "billing.jsonl", records)
+
+    told, rows, db = sums_of(write, tmp_path)
+    whole, part = (sum(one.whole_usd for one in some) for some in (calls, logged))
+    assert (told["billed_usd"], told["tracked_usd"]) == (whole, part)
+    assert {row["bill"] for row in rows if row["counts"]} == {"openai"}
+    assert claimed(db)["cost.unreconciled"].magnitude.value == pytest.approx(float(whole - part))
+
+
+def test_records_of_one_vendor_and_a_bill_of_another_add_up(tmp_path):
+    def write(folder):
+        _one_by_one(folder)
+        calls = bills.calls(GPT, days=1)
+        lines = folder / "more"
+        lines.mkdir()
+        bills.write_log(lines, calls)
+        bills.write_bills(lines, {"usage.json": bills.openai_usage(calls),
+                                  "costs.json": bills.openai_costs(calls)})  # fmt: skip
+        told.append(sum(one.whole_usd for one in calls))
+
+    told: list[Decimal] = []
+    sums, rows, _ = sums_of(write, tmp_path)
+    assert sums["billed_usd"] == sums["tracked_usd"] == told[0] + Decimal("0.04")
+    assert sums["requests_billed"] == sums["requests_tracked"] == 70
+    assert {row["class"] for row in rows if not row["counts"]} == {"log only"}
+
+
+# --- several exports of one vendor ---------------------------------------------------------------
+
+
+def _focus_of_openai(calls):
+    return bills.focus(calls).replace("Acme Models", "OpenAI API").replace("Acme", "OpenAI")
+
+
+def _notes(db):
+    return [note for note in api.cost(db).notes if "not counted" in note]
+
+
+def test_exports_of_other_days_are_both_used(tmp_path):
+    calls = bills.calls(GPT)
+    early, late = [[one for one in calls if (one.at_ns < T0 + 4 * DAY) is first]
+                   for first in (True, False)]  # fmt: skip
+    files = {"costs.json": bills.openai_costs(early), "focus.csv": _focus_of_openai(late)}
+    told, _, db = sums_of(unreconciled.Case(tuple(calls), files).write, tmp_path)
+    assert told["billed_usd"] == told["tracked_usd"] == sum(one.whole_usd for one in calls)
+    assert "cost.unreconciled" not in claimed(db)
+    assert _notes(db) == []
+
+
+def test_of_exports_over_the_same_days_one_is_used_and_the_other_named(tmp_path):
+    calls = bills.calls(GPT)
+    late = [one for one in calls if one.at_ns >= T0 + 4 * DAY]
+    files = {"costs.json": bills.openai_costs(calls), "focus.csv": _focus_of_openai(late)}
+    told, _, db = sums_of(unreconciled.Case(tuple(calls), files).write, tmp_path)
+    assert told["billed_usd"] == sum(one.whole_usd for one in calls)
+    (note,) = _notes(db)
+    assert note.startswith(
+        "costs.json: 8 lines (2026-03-06 to 2026-03-07) are not counted: focus.csv tells the same"
+    )
+
+
+def test_an_export_that_was_fetched_again_counts_once(tmp_path):
+    calls = bills.calls(GPT)
+    first = [one for one in calls if one.at_ns < T0 + 4 * DAY]
+    again = [one for one in calls if one.at_ns >= T0 + DAY]
+    files = {"a.json": bills.openai_usage(first), "b.json": bills.openai_usage(again)}
+    told, _, db = sums_of(unreconciled.Case(tuple(calls), files).write, tmp_path)
+    tokens = sum(getattr(one, kind) for one in calls for kind in bills.KINDS)
+    assert told["billed_tokens"] == told["tracked_tokens"] == tokens
+    assert told["requests_billed"] == len(calls)
+    assert "cost.unreconciled" not in claimed(db)
+    (note,) = _notes(db)
+    assert "a.json: " in note
+    assert "(2026-03-03 to 2026-03-05) are not counted: b.json tells the same time" in note
+
+
+def test_parts_of_one_export_add_up(tmp_path):
+    calls = bills.calls(GPT)
+    files = {f"{k}.json": bills.openai_usage(calls[k::2]) for k in (0, 1)}
+    told, _, db = sums_of(unreconciled.Case(tuple(calls), files).write, tmp_path)
+    assert told["billed_tokens"] == told["tracked_tokens"]
+    assert told["requests_billed"] == len(calls)
+    assert _notes(db) == []
+
+
+def test_hours_and_days_of_one_report_are_not_added(tmp_path):
+    calls = bills.calls(GPT)
+    files = {f"{k}.json": bills.openai_usage(calls, length) for k, length in ((0, HOUR), (1, DAY))}
+    told, _, db = sums_of(unreconciled.Case(tuple(calls), files).write, tmp_path)
+    assert told["billed_tokens"] == told["tracked_tokens"]
+    (note,) = _notes(db)
+    assert note.startswith("1.json: all ")
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        (lambda calls: bills.deepseek(calls, "CNY"), "cost-3.csv: 6 amounts in CNY are held"),
+        (
+            lambda calls: {"costs.json": bills.openai_costs(calls).replace('"usd"', '"eur"')},
+            "costs.json: 24 amounts in EUR are held against nothing",
+        ),
+    ],
+)
+def test_a_bill_in_another_currency_is_said_to_be_one(files, says, tmp_path):
+    calls = bills.calls("deepseek-teal", writes=False)
+    _, _, db = sums_of(unreconciled.Case(tuple(calls), files(calls)).write, tmp_path)
+    (note,) = [one for one in api.cost(db).notes if "held against nothing" in one]
+    assert note.startswith(says)
+    assert "convert them to US dollars" in note
+
+
+def test_a_report_without_a_line_is_said_to_be_one(tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    bills.write_log(folder, bills.calls(GPT, days=1))
+    (folder / "costs.json").write_text('{"data": [], "has_more": false, "next_page": null}')
+    out = analyzer.ingest(str(tmp_path / "case.duckdb"), [str(folder)])
+    (file,) = [one for one in out.files if one.path == "costs.json"]
+    assert "a usage or cost report without a line: ask for the days of the logs" in file.why
 
 
 def test_hours_of_a_report_are_the_grain(tmp_path):

@@ -126,7 +126,9 @@ def test_a_model_that_does_not_fit_is_refused():
 def test_offers_are_of_catalogued_parts_dated_and_sourced():
     assert set(_offers()) <= set(gpu_names())
     for some in _offers().values():
-        assert all(one.usd > 0 and one.source and one.as_of >= "2026-01-01" for one in some)
+        assert all(one.usd > 0 and one.as_of >= "2026-01-01" for one in some)
+        # A page that can be opened, or words that say what else it is.
+        assert all(one.source.startswith("https://") or "(" in one.source for one in some)
         assert [one.usd for one in some] == sorted(one.usd for one in some)
     assert offers("t4") == ()
 
@@ -211,11 +213,46 @@ def test_the_command(tmp_path):
     assert row["gpu"] == "h100-sxm5-80gb"
     # The middle of the offers, and their range.
     assert float(row["usd_per_gpu_hour"]) == 3.99
-    assert any("RunPod" in one and "Azure" in one for one in row["assumed"])
+    (rent,) = [one for one in row["assumed"] if "RunPod" in one and "Azure" in one]
+    assert "as transcribed in public from https://www.runpod.io/pricing, https://" in rent
+    assert "AWS Price List (for programs; no page)" in rent
     shown = CliRunner().invoke(cli, [*words, "--gpu-usd-per-hour", "$1.25", "--gpus", "2"])
     assert shown.exit_code == 0, shown.output
     assert "A replica pays from" in shown.output
     assert "a GPU hour for 1.25 USD (as told)" in " ".join(shown.output.split())
+
+
+@pytest.mark.parametrize(
+    ("price", "days", "said"),
+    [
+        # 120 calls of 2,000 tokens are 240,000: 28.8 dollars in a day, and the cheapest GPU 28.56.
+        ("120", 1, "The API costs $28.80 a day, a rented GPU from $28.56 a day on"),
+        ("120", 2, None),
+        ("118", 1, None),
+        (None, 1, None),
+    ],
+)
+def test_the_report_says_whether_to_ask(tmp_path, price, days, said):
+    step = days * 86_400 / 119
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    lines = [
+        {
+            "request_id": f"q{k}", "vantage": "client", "model": "m", "e2e_ms": 900,
+            "started_at": START + step * k,
+            "usage": {"prompt_tokens": 2_000, "completion_tokens": 1},
+        }
+        for k in range(120)
+    ]  # fmt: skip
+    (logs / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if price:
+        book = {"unit": "per_million_tokens", "models": {"m": {"input": price, "output": 0}}}
+        (logs / "prices.json").write_text(json.dumps(book))
+    db = case_of(logs, tmp_path / "case.duckdb")
+    told = CliRunner().invoke(cli, ["--db", db, "report", "-f", "md"])
+    assert told.exit_code == 0, told.output
+    assert ("--self-host GPU --host-model MODEL" in told.output) is (said is not None)
+    assert (said or "") in told.output
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from deep import some_of
 
 from analyzer.analyses.cost import step
 
-OPERATION = 720_720
 INPUT_AT = T0 + 9 * DAY + 15 * HOUR
 MANY_AT = T0 + 6 * DAY
 RISES = {
@@ -70,7 +69,7 @@ def found(calls):
     told = [
         {
             "start_ns": start, "bin_ns": bin_ns, "requests": len(some),
-            "operation_parts": len(some) * OPERATION, "usd": sum(map(usd, some)),
+            "operations": float(len(some)), "usd": sum(map(usd, some)),
             "last_ns": max(one.at_ns for one in some),
         }
         for start, some in sorted(bins.items())

@@ -16,8 +16,6 @@ from analyzer.bridging.exact import FACTORS, SELDOM, Bridge, Pair, Sums, Use
 from analyzer.bridging.groups import split
 from analyzer.bridging.money import dollars, in_money, signed, to_money
 
-OPERATION = 720_720
-"""Parts of an operation, as the analyses count them."""
 DAY_NS = 86_400_000_000_000
 
 _TOKENS = {
@@ -174,7 +172,7 @@ def _use(row: Mapping[str, Any]) -> Use:
         model=row["model"],
         lane=row["lane"],
         calls=row["requests"],
-        operations=Fraction(int(row["operation_parts"]), OPERATION),
+        operations=Fraction(row["requests"], row["attempts"]),
         tokens=tokens,
         prices=prices,
         tools_usd=tools,

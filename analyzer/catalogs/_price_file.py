@@ -44,7 +44,7 @@ class FilePrices:
 
     rows: tuple[FilePrice, ...] = field(default=())
     foreign: tuple[str, ...] = ()
-    """Other currencies in which the files tell its price; nothing converts them."""
+    """Files and the other currencies in which they tell its price; nothing converts them."""
 
     def moments(self) -> Iterator[int]:
         """Times at which one begins."""
@@ -89,7 +89,11 @@ def concerning(
     exact = [row for row in near if row.model == spelled]
     named = exact or [row for row in near if row.model and model_of(row.model, "")[0] == model]
     found = (*named, *(row for row in near if row.model is None))
-    foreign = {row.currency for row in found if row.usd is not None and row.currency != "USD"}
+    foreign = {
+        f"{row.path} in {row.currency}"
+        for row in found
+        if row.usd is not None and row.currency != "USD"
+    }
     dollars = tuple(row for row in found if row.usd is None or row.currency == "USD")
     return FilePrices(dollars, tuple(sorted(foreign)))
 

@@ -137,7 +137,7 @@ class _Priced:
         self.second_name = SECOND if copy else _price_facts.SECOND
         if self.file.foreign:
             told = ", ".join(self.file.foreign)
-            self.notes.append(f"the price file's prices in {told} are not used: give US dollars")
+            self.notes.append(f"prices of {told} are not used: give US dollars")
         self.why_not = "a model server of one's own: give its price in a price file"
         if not own:
             self.why_not = f"no price is known of {self.model or 'a model that is not named'}"

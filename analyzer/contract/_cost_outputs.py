@@ -130,6 +130,7 @@ COST: dict[str, pa.Schema] = {
             "",
             "the bill itself tells why, or it is no difference of usage or price",
         ),
+        ("counts", pa.bool_(), "", "in the sums: no finer bill tells the same calls"),
         ("material", pa.bool_(), "", "what shares its reason makes a percent of the bill"),
     ),
 }

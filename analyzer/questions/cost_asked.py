@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from analyzer.contract.costs import Costs
 from analyzer.engines.duckdb import Engine
-from analyzer.questions import cost
+from analyzer.questions import _zone, cost
 from analyzer.questions.bridge import bridge
 from analyzer.questions.reconcile import reconciled
-from analyzer.questions.self_host import Plan, self_host
+from analyzer.questions.self_host import Plan, self_host, worth_asking
 
 Window = tuple[int, int]
 _SHOWN = 12
@@ -27,6 +27,15 @@ _OTHER_LINES = """SELECT count(*) FROM invoice_line AS i
 JOIN source AS s ON i.source_id = s.source_id
 WHERE s.reader NOT IN ('cursor_usage_csv', 'cursor_usage_events')"""
 _UNHELD = "There is a bill, for all requests: ask without filters to hold it against the logs."
+_UNUSED = """SELECT bill, path, used_lines, unused_lines, unused_from_ns, unused_until_ns, instead
+FROM cost_bill_source
+WHERE unused_lines > 0
+ORDER BY bill, path"""
+_FOREIGN = """SELECT path, currency, count(*) AS lines
+FROM cost_bill_line
+WHERE amount IS NOT NULL AND currency <> 'USD'
+GROUP BY path, currency
+ORDER BY path, currency"""
 _CHANGE = """SELECT baseline_from_ns, baseline_until_ns, window_from_ns, window_until_ns
 FROM cost_change"""
 
@@ -58,8 +67,35 @@ def _billed(engine: Engine, out: Costs, *, filtered: bool) -> Costs:
         return replace(out, notes=(*out.notes, _UNHELD))
     sums, lines = reconciled(engine)
     if sums is None:
-        return replace(out, notes=(*out.notes, *_apart(engine)))
-    return replace(out, reconciliation=sums, reconciled=lines)
+        told = tuple(_foreign(engine)) or tuple(_apart(engine))
+        return replace(out, notes=(*out.notes, *told))
+    notes = (*out.notes, *_unused(engine), *_foreign(engine))
+    return replace(out, reconciliation=sums, reconciled=lines, notes=notes)
+
+
+def _foreign(engine: Engine) -> Iterator[str]:
+    """Amounts that nothing here can be compared with."""
+    for row in engine.rows(_FOREIGN):
+        lines = row["lines"]
+        yield (
+            f"{row['path']}: {lines:,} amount{'' if lines == 1 else 's'} in {row['currency']} "
+            f"{'is' if lines == 1 else 'are'} held against nothing, for no rate is known: convert "
+            "them to US dollars. Tokens are compared where a bill or usage report tells them."
+        )
+
+
+def _unused(engine: Engine) -> Iterator[str]:
+    """Files of bills that do not count, or not with all of their lines."""
+    for row in engine.rows(_UNUSED):
+        lines, part = row["unused_lines"], "" if row["used_lines"] else "all "
+        first = _zone.day_of(row["unused_from_ns"])
+        last = _zone.day_of(row["unused_until_ns"] - 1)
+        span = first if first == last else f"{first} to {last}"
+        yield (
+            f"{row['path']}: {part}{lines:,} line{'' if lines == 1 else 's'} ({span}) "
+            f"{'is' if lines == 1 else 'are'} not counted: {row['instead']} tells the same time of "
+            f"{row['bill']}."
+        )
 
 
 def _apart(engine: Engine) -> Iterator[str]:
@@ -77,6 +113,7 @@ def reported(engine: Engine, *, filtered: bool) -> Costs | None:
     out = answer(engine, top=_SHOWN, filtered=filtered)
     if out.total["cost_usd"] is None and out.reconciliation is None:
         return None
+    out = replace(out, notes=(*out.notes, *worth_asking(engine)))
     found = engine.rows(_CHANGE)
     if not found:
         return out

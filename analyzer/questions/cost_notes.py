@@ -7,13 +7,16 @@ from decimal import Decimal
 from typing import Any
 
 from analyzer.engines.duckdb import Engine
+from analyzer.questions import price_names
 
 _NAMED = 5
 _CENT = Decimal("0.005")
 
 _STATE = """SELECT
-  count(CASE WHEN NOT t.is_tracked THEN 1 END) AS billed_only,
-  sum(CASE WHEN NOT t.is_tracked THEN c.usd END) AS billed_usd,
+  count(CASE WHEN NOT t.is_tracked AND NOT t.is_repeat THEN 1 END) AS billed_only,
+  sum(CASE WHEN NOT t.is_tracked AND NOT t.is_repeat THEN c.usd END) AS billed_usd,
+  count(CASE WHEN t.is_repeat THEN 1 END) AS repeats,
+  sum(CASE WHEN t.is_repeat THEN c.usd END) AS repeats_usd,
   count(CASE WHEN t.is_tracked AND NOT t.is_metered THEN 1 END) AS unmetered,
   count(CASE WHEN t.is_tracked AND NOT t.is_metered AND q.failed THEN 1 END) AS unmetered_failed,
   count(CASE WHEN t.is_metered AND c.is_lower_bound THEN 1 END) AS lower,
@@ -87,9 +90,18 @@ def _told(engine: Engine, total: dict[str, Any], by: tuple[str, ...]) -> Iterato
             f"API-equivalent, not a bill: {_requests(state['included'])} may be included in a plan"
             f"{_worth(state['included_usd'])}."
         )
-    yield from _unpriced(engine)
+    files = price_names.listed(engine)
+    yield from _unpriced(engine, files)
+    yield from price_names.misspelt(engine, files)
     if state["searches"]:
         yield f"{state['searches']:,} searches have no known price and are in no sum."
+    if state["repeats"]:
+        yield (
+            f"{_requests(state['repeats'])} that logs of two places (client, gateway, ...) tell "
+            f"under ids of their own count{_s(state['repeats'])} once, not twice"
+            f"{_worth(state['repeats_usd'])}: models, sizes and starts of nearly all calls of both "
+            "logs agree, one to one."
+        )
     yield from _twice(engine)
     yield from _upper(engine)
     if state["lower"]:
@@ -125,13 +137,13 @@ def _told(engine: Engine, total: dict[str, Any], by: tuple[str, ...]) -> Iterato
         )
 
 
-def _unpriced(engine: Engine) -> Iterator[str]:
+def _unpriced(engine: Engine, files: dict[str, str]) -> Iterator[str]:
     rows = engine.rows(_UNPRICED)
     if not rows:
         return
     tokens = sum(row["tokens"] for row in rows)
     named = "; ".join(
-        f"{row['model']}, {row['tokens']:,} tokens" + (f" ({row['why']})" if row["why"] else "")
+        f"{row['model']}, {row['tokens']:,} tokens" + price_names.why(row, files)
         for row in rows[:_NAMED]
     )
     more = f"; and {len(rows) - _NAMED} more models" if len(rows) > _NAMED else ""

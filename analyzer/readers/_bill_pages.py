@@ -9,8 +9,9 @@ from typing import Any
 
 from analyzer.contract.types import Batch, Problem
 from analyzer.readers._bill import moment
+from analyzer.readers._document import small_document
 from analyzer.readers._exports import Begin, Take, read_rows
-from analyzer.readers._file import BOM, InputFile
+from analyzer.readers._file import BOM, Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, Skip
 from analyzer.readers._reader import Options
 
@@ -31,6 +32,12 @@ def read_pages(file: InputFile, options: Options, take: Take) -> Iterator[Batch]
             end = (end + block)[-_END_BYTES:]
         if _MORE.search(end):
             yield Batch(assumed=(MORE,))
+
+
+def is_empty_page(head: Head) -> bool:
+    """A page without a bucket, which does not tell of what it is."""
+    value = small_document(head)
+    return value is not None and value.get("data") == [] and "has_more" in value
 
 
 def result_keys(begin: Begin, bucket: set[str]) -> set[str] | None:

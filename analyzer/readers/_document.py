@@ -24,7 +24,7 @@ def parse(data: bytes) -> Any:  # noqa: ANN401 - foreign document
         try:
             return msgspec.json.decode(data)
         except msgspec.DecodeError as error:
-            msg = f"not valid JSON: {error}"
+            msg = f"not valid JSON{_where(data)}: {error}"
             raise ValueError(msg) from None
         except RecursionError:
             msg = "JSON nested too deeply"
@@ -37,6 +37,17 @@ def parse(data: bytes) -> Any:  # noqa: ANN401 - foreign document
     except RecursionError:
         msg = "TOML nested too deeply"
         raise ValueError(msg) from None
+
+
+def _where(data: bytes) -> str:
+    """The line at which JSON breaks, where the other parser breaks too."""
+    try:
+        json.loads(data)
+    except json.JSONDecodeError as error:
+        return f" at line {error.lineno}"
+    except (ValueError, RecursionError):
+        pass
+    return ""
 
 
 def small_document(head: Head) -> dict[str, Any] | None:

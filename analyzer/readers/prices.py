@@ -11,7 +11,8 @@ from analyzer.contract._native_prices import ModelPrice, Prices, Terms, TierPric
 from analyzer.contract.types import Batch, Problem
 from analyzer.readers._document import parse, read_all, small_document
 from analyzer.readers._file import Head, InputFile
-from analyzer.readers._jsonl import Sink, converted, usd
+from analyzer.readers._jsonl import Bad, Sink, converted, usd
+from analyzer.readers._price_keys import unknown
 from analyzer.readers._reader import Claim, Options, Reader
 
 _TIER_KINDS = ("input", "cache_read", "cache_write_short", "cache_write_long", "output")
@@ -21,17 +22,26 @@ _KINDS = (
 )  # fmt: skip
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIERS = ("batch", "flex", "priority", "fast")
+_UNIT, _LONGEST = "per_million_tokens", 40
 
 
 def probe(head: Head) -> Claim:
     """One small object with ``models`` or ``providers`` and ``unit: per_million_tokens``."""
     value = small_document(head)
     if value is None:
-        return Claim(0, "it is no small JSON or TOML object")
-    told = isinstance(value.get("models"), dict) or isinstance(value.get("providers"), dict)
-    if value.get("unit") == "per_million_tokens" and told:
+        # Broken, and still nothing else: reading it says where it breaks.
+        is_one = all(word in head.data for word in (_UNIT.encode(), b"models", b"input"))
+        return Claim(1 if is_one and head.whole else 0, "it is no small JSON or TOML object")
+    models = value.get("models")
+    told = isinstance(models, dict) or isinstance(value.get("providers"), dict)
+    if value.get("unit") == _UNIT and told:
         return Claim(1, "")
-    return Claim(0.4 if "models" in value else 0, "it lacks 'unit': 'per_million_tokens'")
+    prices = models.values() if isinstance(models, dict) else ()
+    like = any(isinstance(one, dict) and one.keys() & {"input", "output"} for one in prices)
+    return Claim(
+        0.6 if like else 0.4 if "models" in value else 0,
+        f"a price file has to say 'unit': '{_UNIT}'",
+    )
 
 
 def _prices(told: Any, kinds: tuple[str, ...], common: dict[str, Any]) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - structs that share field names
@@ -42,7 +52,11 @@ def _prices(told: Any, kinds: tuple[str, ...], common: dict[str, Any]) -> Iterat
 
 
 def _amount(name: str, value: str | float | None) -> Decimal | None:
-    amount = usd(value)
+    try:
+        amount = usd(value)
+    except Bad:
+        msg = f"{name!r} is no amount of money: give a number, as 1.25"
+        raise ValueError(msg) from None
     if amount is not None and amount < 0:
         raise ValueError(f"{name!r} is below zero: {value}")
     return amount
@@ -86,22 +100,38 @@ def _rows(prices: Prices, sink: Sink) -> Iterator[dict[str, Any]]:
 
     for model, dated in prices.models.items():
         for price in dated if isinstance(dated, list) else [dated]:
-            yield from _model(price, common(price, model=model, provider=price.provider))
+            try:
+                yield from _model(price, common(price, model=model, provider=price.provider))
+            except ValueError as error:
+                msg = f"{model[:_LONGEST]}: {error}"
+                raise ValueError(msg) from None
     for provider, several in prices.providers.items():
         for terms in several if isinstance(several, list) else [several]:
             who = None if provider == "*" else provider
             yield from _terms(terms, common(terms, provider=who))
 
 
+def _take(value: object, sink: Sink) -> None:
+    """Its rows; ``ValueError`` says what has to be mended."""
+    if not isinstance(value, dict) or value.get("unit") != _UNIT:
+        msg = f"a price file has to say 'unit': '{_UNIT}': dollars for a million tokens"
+        raise ValueError(msg)
+    prices = converted(value, Prices)
+    sink.assumed.update(unknown(value))
+    for row in _rows(prices, sink):
+        sink.add("price", 1, **row)
+    if sink.problems:  # without its date or its tier a price would hold for everything
+        sink.rows.clear()
+    elif not sink.rows:
+        msg = "it holds no price: 'models' needs a model with its 'input' and 'output'"
+        raise ValueError(msg)
+
+
 def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 - reader contract
     """One ``price`` row per model, token kind, prompt step and tier; one per factor."""
     sink = Sink()
     try:
-        prices = converted(parse(read_all(file)), Prices)
-        for row in _rows(prices, sink):
-            sink.add("price", 1, **row)
-        if sink.problems:  # without its date or its tier a price would hold for everything
-            sink.rows.clear()
+        _take(parse(read_all(file)), sink)
     except ValueError as error:
         yield Batch(records=1, problems=(Problem(1, str(error)),))
         return

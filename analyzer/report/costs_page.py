@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from analyzer.report import costs
+from analyzer.report import billed, costs
 from analyzer.report.charts import waterfall_svg
 from analyzer.report.sections import NARROW, WIDE
 from analyzer.report.values import money, safe_text
@@ -31,9 +31,9 @@ def section(report: Report) -> dict[str, Any] | None:
         "waste": costs.waste(value.waste) if value.waste.rows else None,
         "bridge": _waterfall(value) if value.bridge is not None and value.bridge.rows else None,
         "bridge_notes": _bridge_notes(value),
-        "billed": costs.facts(value.reconciliation) if value.reconciliation else [],
-        "reconciled": costs.differences(value.reconciled) if value.reconciled else None,
-        "reconciled_notes": [costs.matched(value.reconciled)] if value.reconciled else [],
+        "billed": billed.facts(value.reconciliation) if value.reconciliation else [],
+        "reconciled": billed.differences(value.reconciled) if value.reconciled else None,
+        "reconciled_notes": [billed.matched(value.reconciled)] if value.reconciled else [],
     }
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from statistics import median
-from typing import Any
 
 from analyzer.analyses.cost._bill_models import Key, bill_of, key_of, vendor
+from analyzer.analyses.cost._bill_sources import HOUR, Line, by_path, once, period, span, taken
 
-HOUR, DAY = 3_600_000_000_000, 86_400_000_000_000
+DAY = 24 * HOUR
 ALL = "all"
 NOBODY: Key = ((), ())
 """Key of what names no model."""
@@ -28,9 +28,9 @@ _OF_MODELS = re.compile(
     r"gemini|claude|gpt|bedrock|token|openai|vertex|llama|mistral|nova", re.IGNORECASE
 )
 _CLOUDS = frozenset({"aws", "azure", "google"})
+_OTHER = "other service"
 _CREDITS = re.compile(r"credit|discount|refund|promotion|adjust|rebate", re.IGNORECASE)
 _TAXES = re.compile(r"\btax|\bvat\b|^tax$", re.IGNORECASE)
-Line = dict[str, Any]
 
 
 @dataclass
@@ -98,8 +98,10 @@ class Bill:
     money_lines: list[Line]
     beside: list[tuple[str, Line]]
     """Fees, credits and taxes: (which of these, the line)."""
-    others: int = 0
-    """Lines of services that are no models."""
+    requests: list[Line] = field(default_factory=list)
+    """Lines that count calls."""
+    unused: list[Line] = field(default_factory=list)
+    """Lines that count nowhere, for another file tells the same."""
     logs: list[Line] = field(default_factory=list)
     names: dict[Key, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Names that the logs have for a model."""
@@ -114,6 +116,17 @@ class Bill:
         self.by_model = all(line["model"] for line in self.token_lines or self.money_lines)
         self.money_by_kind = all(line["token_kind"] for line in self.money_lines)
         self.money_by_model = all(line["model"] for line in self.money_lines)
+        self.token_times = self._times(self.token_lines)
+        self.money_times = self._times(self.money_lines)
+
+    def _times(self, lines: list[Line]) -> set[int]:
+        """Periods that an export reaches: what it does not tell there was not."""
+        spans = [span(some) for some in by_path(lines).values()]
+        return {
+            at
+            for at, (start, end) in enumerate(self.grid.periods)
+            if any(start < last and first < end for first, last in spans)
+        }
 
     @property
     def keys(self) -> set[Key]:
@@ -133,11 +146,12 @@ class Bill:
 
     def settle(self) -> None:
         """Look at which kinds both sides have; after the logs are known."""
-        lines = self.token_lines or self.money_lines
-        self._kinds = {line["token_kind"] for line in lines}
+        sides = [self.token_lines, self.money_lines if self.money_by_kind else []]
+        told = [{line["token_kind"] for line in side} for side in sides if side]
         logged = {line["token_kind"] for line in self.logs if line["quantity"]}
+        self._kinds = set().union(*told)
         self._unsplit = "cache_write_unknown" in self._kinds | logged
-        self._reasons = "output_reasoning" in self._kinds and "output_reasoning" in logged
+        self._reasons = all("output_reasoning" in kinds for kinds in (*told, logged))
 
     def key(self, model: str | None) -> Key:
         """A model's key; one for all where the bill names none."""
@@ -171,15 +185,15 @@ class Bill:
             at = self.grid.at(line["start_ns"] + shift_ns)
             if at is None:
                 continue
-            for key, kind in self._places(line):
+            for key, kind in self._places(line, at):
                 found[(at, key, kind)].log(line)
         return dict(found)
 
-    def _places(self, line: Line) -> set[tuple[Key, str]]:
+    def _places(self, line: Line, at: int) -> set[tuple[Key, str]]:
         """Where tokens of the logs are held against tokens, and where against money."""
         key, kind = self.key(line["model"]), self.kind(line["token_kind"])
-        places = {(key, kind)} if self.token_lines or self.money_by_kind else set()
-        if self.money_lines and not (self.money_by_kind and self.money_by_model):
+        places = {(key, kind)} if at in self.token_times else set()
+        if at in self.money_times:
             places.add(
                 (key if self.money_by_model else NOBODY, kind if self.money_by_kind else ALL)
             )
@@ -211,37 +225,28 @@ def bills_of(told: Iterable[Line]) -> list[Bill]:
     return list(bills.values())
 
 
-def _bill(who: str, lines: list[Line]) -> Bill | None:
-    """Parts tokens, money and what is billed beside them; no tokens are told twice."""
+def _bill(who: str, told: list[Line]) -> Bill | None:
+    """Parts tokens, money and what is billed beside them; nothing is told twice."""
+    lines = once(told)
     beside: list[tuple[str, Line]] = []
     usage: list[Line] = []
-    others = 0
+    calls: list[Line] = []
     for line in lines:
         which = _beside(who, line)
-        if which == "other service":
-            others += 1
-        elif which:
+        if which is None:
+            (calls if line["unit"] == "requests" else usage).append(line)
+        elif which != _OTHER:
             beside.append((which, line))
-        elif line["unit"] != "requests":
-            usage.append(line)
     counted = [one for one in usage if one["unit"] == "tokens" and one["token_kind"]]
-    reports = [one for one in counted if one["amount"] is None]
-    tokens = _one_source(reports or counted)
-    money = _one_source([one for one in usage if one["amount"] is not None])
-    return Bill(who, tokens, money, beside, others) if tokens or money else None
-
-
-def _one_source(lines: list[Line]) -> list[Line]:
-    """Of several exports of one vendor's usage, the one that tells most: they tell the same."""
-    by_reader: dict[str, list[Line]] = defaultdict(list)
-    for line in lines:
-        by_reader[line["reader"]].append(line)
-    fullest = sorted(by_reader, key=lambda name: (-_fullness(by_reader[name]), name))
-    return by_reader[fullest[0]] if fullest else []
-
-
-def _fullness(lines: list[Line]) -> int:
-    return sum(1 + bool(line["token_kind"]) + bool(line["model"]) for line in lines)
+    priced = [one for one in usage if one["amount"] is not None]
+    tokens, money = taken(counted), taken(priced)
+    if not tokens and not money:
+        return None
+    used = {id(line) for line in (*tokens, *money)}
+    left = {id(line): line for line in (*counted, *priced) if id(line) not in used}
+    kept = {id(line) for line in lines}
+    unused = [line for line in told if id(line) not in kept]
+    return Bill(who, tokens, money, beside, taken(calls), [*unused, *left.values()])
 
 
 def _beside(who: str, line: Line) -> str | None:
@@ -252,9 +257,9 @@ def _beside(who: str, line: Line) -> str | None:
     if _CREDITS.search(charge) or (_CREDITS.search(item) and not line["token_kind"]):
         return "credit"
     if line["token_kind"] or line["amount"] is None:
-        return None if line["token_kind"] or line["unit"] == "requests" else "other service"
+        return None if line["token_kind"] or line["unit"] == "requests" else _OTHER
     if who in _CLOUDS or "focus" in (line["reader"] or ""):
-        return "fee" if _OF_MODELS.search(item) else "other service"
+        return "fee" if _OF_MODELS.search(item) else _OTHER
     return "fee" if _FEE.search(item) and who != "cursor" else None
 
 
@@ -262,7 +267,7 @@ def _periods(
     tokens: list[Line], money: list[Line], beside: list[tuple[str, Line]]
 ) -> list[tuple[int, int]]:
     """The periods of whichever of tokens and money is told more coarsely."""
-    sides = [sorted({_period(line) for line in lines}) for lines in (tokens, money) if lines]
+    sides = [sorted({period(line) for line in lines}) for lines in (tokens, money) if lines]
     sides.sort(key=lambda side: median(end - start for start, end in side))
     coarse = sides[-1]
     length = int(median(end - start for start, end in coarse))
@@ -287,12 +292,3 @@ def _apart(periods: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found
-
-
-def _period(line: Line) -> tuple[int, int]:
-    """A line's period, at least an hour long."""
-    start, end = line["start_ns"], line["end_ns"]
-    if end is None or end - start < HOUR:
-        start -= start % HOUR
-        end = start + HOUR
-    return start, end

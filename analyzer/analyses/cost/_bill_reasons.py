@@ -8,8 +8,9 @@ from decimal import Decimal
 from statistics import median
 from typing import Any
 
-from analyzer.analyses.cost._bill_lines import ALL, DAY, HOUR, Bill
+from analyzer.analyses.cost._bill_lines import ALL, DAY, Bill
 from analyzer.analyses.cost._bill_rows import MATERIAL, PRICE, Row
+from analyzer.analyses.cost._bill_sources import HOUR
 
 UNKNOWN = "not explained"
 _HOLE = 2 * HOUR

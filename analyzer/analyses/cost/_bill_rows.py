@@ -45,6 +45,8 @@ class Row:
     reason: str | None = None
     evidence: str | None = None
     harmless: bool = False
+    counts: bool = True
+    """No finer bill tells the same calls."""
     material: bool = False
 
     @property
@@ -66,7 +68,7 @@ def compared(bill: Bill, shift_ns: int) -> list[Row]:
     for where, cell in sorted(bill.cells(shift_ns).items()):
         at, key, kind = where
         start, end = bill.grid.periods[at]
-        by_tokens = bool(bill.token_lines) and kind != ALL and not (bill.by_model and key == NOBODY)
+        by_tokens = at in bill.token_times and kind != ALL and not (bill.by_model and key == NOBODY)
         row = Row(bill.who, start, end, bill.name(key), kind, where, cell, by_tokens)
         if by_tokens:
             row.tokens = round(cell.billed_tokens or 0) - cell.logged_tokens
@@ -169,11 +171,11 @@ def _mismatch(bill: Bill, shift_ns: int, inside: range) -> tuple[Decimal, Decima
     for (at, _, kind), cell in bill.cells(shift_ns).items():
         if at not in inside:
             continue
-        if bill.token_lines and kind != ALL:
+        if at in bill.token_times and kind != ALL:
             billed = cell.billed_tokens or Decimal(0)
             off += abs(billed - cell.logged_tokens)
             whole += billed
-        elif not bill.token_lines and cell.billed_usd is not None:
+        elif at not in bill.token_times and cell.billed_usd is not None:
             off += abs(cell.billed_usd - (cell.logged_usd or Decimal(0)))
             whole += cell.billed_usd
     return off, whole

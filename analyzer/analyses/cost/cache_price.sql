@@ -1,7 +1,7 @@
 -- Requests that used the prompt cache, and whether what they read and wrote has a price of its own:
 -- none is known, or the source's own cost is what they would be at the full price of input.
 -- grain:   one row a request that read from a cache or wrote to one
--- needs:   cost_request, cost_tracked, resolve_request, resolve_unit_price
+-- needs:   cost_request, cost_tracked, resolve_request, resolve_token_price
 -- param:   smallest_gap = 0.02               -- of the cost: a smaller difference of both prices cannot be told apart
 -- param:   tolerance = 0.005                 -- sources round to a fraction of a cent
 -- returns: request_key BIGINT                -- the request
@@ -21,13 +21,13 @@ WITH used AS (
     least(coalesce(q.cache_read_tokens, 0), 999999999999) AS cached,
     coalesce(q.cache_write_short_tokens, 0) + coalesce(q.cache_write_unknown_tokens, 0) AS short,
     coalesce(q.cache_write_long_tokens, 0) AS long,
-    u.fresh_usd, u.read_usd, u.short_usd, u.long_usd,
-    CAST((u.fresh_usd - u.read_usd) * 0.000001 AS DECIMAL(20,15)) AS less_usd
+    p.fresh_usd, p.read_usd, p.short_usd, p.long_usd,
+    CAST(p.fresh_usd - p.read_usd AS DECIMAL(20,15)) AS less_usd
   FROM cost_request AS c
   JOIN cost_tracked AS t ON c.request_key = t.request_key
   JOIN resolve_request AS q ON c.request_key = q.request_key
-  JOIN resolve_unit_price AS u ON c.price_id = u.price_id
-  WHERE t.is_metered AND u.price_source IS NOT NULL
+  JOIN resolve_token_price AS p ON c.price_id = p.price_id
+  WHERE t.is_metered AND c.price_source IS NOT NULL
     AND (q.cache_read_tokens > 0 OR q.cache_write_tokens > 0)
 ),
 held AS (

@@ -26,7 +26,7 @@ WITH sides AS (
   SELECT
     coalesce(q.session_id, concat('#', CAST(q.request_key AS VARCHAR))) AS session,
     q.start_ns >= s.window_from_ns AS is_after,
-    sum(coalesce(a.parts, 720720)) / 720720.0 AS operations,
+    round(sum(1.0 / coalesce(a.attempts, 1)), 9) AS operations,
     CAST(sum(c.usd) AS DOUBLE) AS usd
   FROM cost_step AS s
   CROSS JOIN cost_tracked AS t

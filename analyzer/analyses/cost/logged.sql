@@ -1,7 +1,7 @@
 -- What the logs track of tokens and their cost, in half hours: the grain at which bills are held
 -- against them, whatever zone their days are of.
 -- grain:   one row a half hour, model, vendor, tier and kind of token
--- needs:   cost_tracked, cost_request, resolve_request, resolve_unit_price, resolve_billed_tag, resolve_instance, resolve_told, request_tag
+-- needs:   cost_tracked, cost_request, resolve_request, resolve_token_price, resolve_billed_tag, resolve_instance, resolve_told, request_tag
 -- param:   bin_ns = 1800000000000        -- days of some zones begin at half an hour
 -- returns: bin_ns BIGINT                 -- the half hour begins, by when its requests began, ns UTC
 -- returns: model VARCHAR                 -- model
@@ -35,13 +35,13 @@ parted AS (
       WHEN coalesce(q.cache_write_long_tokens, 0) = 0 THEN CAST(0 AS DECIMAL(38,15))
       WHEN coalesce(q.cache_write_short_tokens, 0) + coalesce(q.cache_write_unknown_tokens, 0) = 0
         THEN c.write_usd
-      ELSE CAST(CAST(least(q.cache_write_long_tokens, 999999999999) AS DECIMAL(12,0))
-        * CAST(u.long_usd * 0.000001 AS DECIMAL(20,15)) AS DECIMAL(38,15))
+      ELSE CAST(CAST(least(q.cache_write_long_tokens, 999999999999) AS DECIMAL(12,0)) * u.long_usd
+        AS DECIMAL(38,15))
     END AS long_usd
   FROM cost_tracked AS t
   JOIN cost_request AS c ON t.request_key = c.request_key
   JOIN resolve_request AS q ON t.request_key = q.request_key
-  LEFT JOIN resolve_unit_price AS u ON c.price_id = u.price_id
+  LEFT JOIN resolve_token_price AS u ON c.price_id = u.price_id
   LEFT JOIN resolve_billed_tag AS b ON t.request_key = b.request_key
   LEFT JOIN own_key AS k ON t.request_key = k.request_key
   WHERE t.is_metered AND q.start_ns IS NOT NULL

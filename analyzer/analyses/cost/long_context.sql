@@ -1,7 +1,7 @@
 -- Requests of models whose price rises with the size of the prompt: what those beyond the step pay
 -- because the whole request is at the higher price, and how far beyond they are.
 -- grain:   one row a request whose price has such a step
--- needs:   cost_request, cost_tracked, resolve_request, resolve_unit_price, source
+-- needs:   cost_request, cost_tracked, resolve_request, resolve_unit_price, resolve_token_price, source
 -- param:   newest_ns = 1795910400000000000    -- as in resolve_price_of: for a case without any time
 -- param:   near = 1.1                        -- a prompt up to this much longer than the step is one that trimming helps
 -- returns: request_key BIGINT                -- the request
@@ -29,20 +29,21 @@ below AS (
     least(h.ends_ns, l.ends_ns) AS ends_ns,
     greatest(h.from_of_day_ns, l.from_of_day_ns) AS from_of_day_ns,
     least(h.until_of_day_ns, l.until_of_day_ns) AS until_of_day_ns,
-    CAST((h.fresh_usd - l.fresh_usd) * 0.000001 AS DECIMAL(20,15)) AS fresh_more,
-    CAST((h.read_usd - l.read_usd) * 0.000001 AS DECIMAL(20,15)) AS read_more,
-    CAST((h.short_usd - l.short_usd) * 0.000001 AS DECIMAL(20,15)) AS short_more,
-    CAST((h.long_usd - l.long_usd) * 0.000001 AS DECIMAL(20,15)) AS long_more,
-    CAST((h.output_usd - l.output_usd) * 0.000001 AS DECIMAL(20,15)) AS output_more,
-    CAST((h.reasoning_usd - l.reasoning_usd) * 0.000001 AS DECIMAL(20,15)) AS reasoning_more,
-    CAST(l.fresh_usd * 0.000001 AS DECIMAL(20,15)) AS fresh_low,
-    CAST(l.read_usd * 0.000001 AS DECIMAL(20,15)) AS read_low
+    CAST(hp.fresh_usd - lp.fresh_usd AS DECIMAL(20,15)) AS fresh_more,
+    CAST(hp.read_usd - lp.read_usd AS DECIMAL(20,15)) AS read_more,
+    CAST(hp.short_usd - lp.short_usd AS DECIMAL(20,15)) AS short_more,
+    CAST(hp.long_usd - lp.long_usd AS DECIMAL(20,15)) AS long_more,
+    CAST(hp.output_usd - lp.output_usd AS DECIMAL(20,15)) AS output_more,
+    CAST(hp.reasoning_usd - lp.reasoning_usd AS DECIMAL(20,15)) AS reasoning_more,
+    lp.fresh_usd AS fresh_low, lp.read_usd AS read_low
   FROM stepped AS h
   JOIN stepped AS l
     ON h.above_input_tokens = l.upto_input_tokens AND h.model = l.model AND h.provider = l.provider
       AND h.service_tier = l.service_tier AND h.speed = l.speed AND h.geo = l.geo
       AND h.is_own = l.is_own AND h.begins_ns < l.ends_ns AND l.begins_ns < h.ends_ns
       AND h.from_of_day_ns < l.until_of_day_ns AND l.from_of_day_ns < h.until_of_day_ns
+  JOIN resolve_token_price AS hp ON h.price_id = hp.price_id
+  JOIN resolve_token_price AS lp ON l.price_id = lp.price_id
   WHERE h.fresh_usd > l.fresh_usd
 ),
 asked AS (

@@ -3,7 +3,7 @@
 -- is fresh. Where all of the make-up is told, its characters share the tokens; else what is told counts
 -- at its usual length, and the rest as not told. The parts of a request add up to its cost.
 -- grain:   one row a request and part that has tokens or a cost
--- needs:   cost_tracked, cost_request, resolve_unit_price, resolve_request, resolve_make_up
+-- needs:   cost_tracked, cost_request, resolve_token_price, resolve_request, resolve_make_up
 -- param:   token_chars = 4            -- characters of a token where the whole prompt is not told (English and code: 3.5 to 4.5)
 -- returns: request_key BIGINT         -- the request
 -- returns: part VARCHAR               -- tools, system, user, assistant, earlier reasoning, tool results, prompt not told apart, answer, reasoning, other
@@ -107,16 +107,6 @@ counted AS (
       - (fresh_zone * from_char - (fresh_zone * from_char) % whole) / whole AS BIGINT) AS fresh
   FROM within
 ),
-unit AS (
-  SELECT
-    price_id,
-    CAST(fresh_usd * 0.000001 AS DECIMAL(20,15)) AS fresh_usd,
-    CAST(read_usd * 0.000001 AS DECIMAL(20,15)) AS read_usd,
-    CAST(short_usd * 0.000001 AS DECIMAL(20,15)) AS short_usd,
-    CAST(long_usd * 0.000001 AS DECIMAL(20,15)) AS long_usd,
-    output_usd IS NULL AS no_output, reasoning_usd IS NULL AS no_reasoning
-  FROM resolve_unit_price
-),
 prompts AS (
   SELECT
     c.request_key, c.part, c.fresh, c.cached, c.long + c.short AS written,
@@ -129,7 +119,7 @@ prompts AS (
       + coalesce(CAST(c.short AS DECIMAL(12,0)) * u.short_usd, 0)
       + coalesce(CAST(c.long AS DECIMAL(12,0)) * u.long_usd, 0) AS DECIMAL(38,15)) AS usd
   FROM counted AS c
-  LEFT JOIN unit AS u ON c.price_id = u.price_id
+  LEFT JOIN resolve_token_price AS u ON c.price_id = u.price_id
   WHERE c.fresh + c.cached + c.long + c.short > 0
 ),
 summed AS (
@@ -142,18 +132,18 @@ FROM prompts
 UNION ALL
 SELECT
   t.request_key, 'answer', 0, 0, 0, t.visible,
-  CASE WHEN coalesce(u.no_output, TRUE) THEN t.visible ELSE 0 END,
+  CASE WHEN u.output_usd IS NULL THEN t.visible ELSE 0 END,
   CAST(coalesce(t.visible_usd, 0) AS DECIMAL(38,15))
 FROM told AS t
-LEFT JOIN unit AS u ON t.price_id = u.price_id
+LEFT JOIN resolve_token_price AS u ON t.price_id = u.price_id
 WHERE t.visible > 0
 UNION ALL
 SELECT
   t.request_key, 'reasoning', 0, 0, 0, t.reasoned,
-  CASE WHEN coalesce(u.no_reasoning, TRUE) THEN t.reasoned ELSE 0 END,
+  CASE WHEN u.reasoning_usd IS NULL THEN t.reasoned ELSE 0 END,
   CAST(coalesce(t.reasoning_usd, 0) AS DECIMAL(38,15))
 FROM told AS t
-LEFT JOIN unit AS u ON t.price_id = u.price_id
+LEFT JOIN resolve_token_price AS u ON t.price_id = u.price_id
 WHERE t.reasoned > 0
 UNION ALL
 -- Searches, what a request costs by itself, sound and pictures beyond their tokens' price.

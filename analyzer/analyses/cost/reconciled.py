@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from analyzer.analyses.cost._bill_lines import HOUR, NOBODY, Bill, Cell, bills_of
+from analyzer.analyses.cost._bill_lines import NOBODY, Bill, Cell, bills_of
+from analyzer.analyses.cost._bill_models import bill_of
 from analyzer.analyses.cost._bill_reasons import UNKNOWN, explain, weigh
 from analyzer.analyses.cost._bill_rows import Row, compared, day_shift
+from analyzer.analyses.cost._bill_sources import HOUR
 
 RECORDS = "records"
+_NEARLY = Decimal("0.9")
 _STEP = Decimal("1e-15")
 _RECORDS = {
     "matched": ("matched", None, False),
@@ -27,13 +30,50 @@ _RECORDS = {
 def rows(told: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
     """One tuple a row, bill by bill, in order of time."""
     suspects = [line for line in told if line["told"] == "suspect"]
-    for bill in bills_of(told):
+    records = _records([line for line in told if line["told"] == "record"])
+    bills = bills_of(told)
+    named = {bill.who: bill.keys for bill in bills}
+    for bill in bills:
         shift = day_shift(bill)
         found = compared(bill, shift)
         explain(bill, found, shift, suspects)
+        own = [one for one in records if bill_of("", one.model, named) == bill.who]
+        _count_once(bill, found, own, shift)
         found += [_beside(bill, what, line) for what, line in bill.beside]
         yield from map(_tuple, sorted(found, key=_order))
-    yield from map(_tuple, _records([line for line in told if line["told"] == "record"]))
+    yield from map(_tuple, records)
+
+
+def _count_once(bill: Bill, found: list[Row], records: list[Row], shift_ns: int) -> None:
+    """Records of single calls count where they tell nearly all that the bill does; else it does.
+
+    A bill that tells far more is of other calls too, whose difference no record shows.
+    """
+    by_model = bill.by_model and bill.money_by_model
+    for key in {row.where[1] for row in found} if by_model else {NOBODY}:
+        own = [one for one in records if not by_model or bill.key(one.model) == key]
+        placed = [(bill.grid.at(one.start_ns + shift_ns), one) for one in own]
+        times = {at for at, one in placed if at is not None and _tokens_or_usd(one.cell)}
+        same = [row for row in found if not by_model or row.where[1] == key]
+        within = [row for row in same if row.where[0] in times]
+        finer = _tells_all([one for at, one in placed if at in times], within)
+        for row in within:
+            row.counts = not finer
+        counted = {row.where[0] for row in same if row.counts}
+        for at, one in placed:
+            one.counts = at not in counted
+
+
+def _tells_all(records: list[Row], rows: list[Row]) -> bool:
+    """Nearly all: calls at the edge of a period may be booked in the next one."""
+    tokens = [sum(row.cell.billed_tokens or 0 for row in some) for some in (records, rows)]
+    usd = [sum(row.cell.billed_usd or 0 for row in some) for some in (records, rows)]
+    told, whole = tokens if all(tokens) else usd
+    return bool(rows) and told >= _NEARLY * whole
+
+
+def _tokens_or_usd(cell: Cell) -> bool:
+    return bool(cell.billed_tokens or cell.billed_usd)
 
 
 def _beside(bill: Bill, what: str, line: dict[str, Any]) -> Row:
@@ -86,7 +126,8 @@ def _tuple(row: Row) -> tuple[Any, ...]:
     return (
         row.bill, row.start_ns, row.end_ns, row.model, row.kind, cell.logged_tokens, billed,
         _money(logged_usd), _money(cell.billed_usd), row.tokens, _money(row.usd), row.kind_class,
-        row.reason, row.evidence, row.harmless, row.material and row.kind_class != "matched",
+        row.reason, row.evidence, row.harmless, row.counts,
+        row.material and row.kind_class != "matched",
     )  # fmt: skip
 
 

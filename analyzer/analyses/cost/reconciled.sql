@@ -3,7 +3,7 @@
 -- difference is held against the usual reasons. What a usage report and a bill of one vendor tell of
 -- the same tokens is never added.
 -- grain:   one row a bill, period, model and kind of token (or what is billed beside tokens)
--- needs:   cost_logged, cost_matched, cost_hidden, invoice_line, source
+-- needs:   cost_logged, cost_matched, cost_hidden, cost_bill_line
 -- python:  reconciled -- aligns periods, models and kinds, and looks for reasons
 -- param:   hour_ns = 3600000000000             -- records of single calls are shown by the hour
 -- returns: bill VARCHAR                        -- who bills; records = a provider's records of single calls
@@ -21,30 +21,18 @@
 -- returns: reason VARCHAR                      -- why, as far as found; not explained; NULL = no difference
 -- returns: evidence VARCHAR                    -- what shows it
 -- returns: is_harmless BOOLEAN                 -- the bill itself tells why, or it is no difference of usage and price
+-- returns: counts BOOLEAN                      -- no finer bill tells the same calls: sums are made of these lines alone
 -- returns: is_material BOOLEAN                 -- beyond rounding: its reason makes one percent of the bill or more
 SELECT
-  'bill' AS told, coalesce(provider, '') AS provider, period_start_ns AS start_ns,
-  period_end_ns AS end_ns, model, token_kind, unit, item, charge, service_tier,
-  coalesce(long_context, FALSE) AS is_long, upper_currency AS currency,
-  CAST(sum(quantity) AS DECIMAL(38,12)) AS quantity,
-  CAST(NULL AS BIGINT) AS logged, CAST(sum(amount) AS DECIMAL(38,12)) AS amount,
-  CAST(sum(list_amount) AS DECIMAL(38,12)) AS list_amount,
-  CAST(NULL AS DECIMAL(38,15)) AS usd, count(*) AS n, reader
-FROM (
-  SELECT
-    i.*, s.reader, CASE WHEN i.currency IN ('usd', 'Usd') THEN 'USD' ELSE i.currency END AS upper_currency
-  FROM invoice_line AS i
-  JOIN source AS s ON i.source_id = s.source_id
-  WHERE i.period_start_ns IS NOT NULL
-) AS lines
-GROUP BY
-  provider, period_start_ns, period_end_ns, model, token_kind, unit, item, charge, service_tier,
-  coalesce(long_context, FALSE), upper_currency, reader
+  'bill' AS told, provider, start_ns, end_ns, model, token_kind, unit, item, charge, service_tier,
+  is_long, currency, quantity, CAST(NULL AS BIGINT) AS logged, amount, list_amount,
+  CAST(NULL AS DECIMAL(38,15)) AS usd, CAST(1 AS BIGINT) AS n, reader, path
+FROM cost_bill_line
 UNION ALL
 SELECT
   'log', coalesce(provider, ''), bin_ns, CAST(NULL AS BIGINT), model, token_kind, NULL, NULL, NULL,
   service_tier, FALSE, NULL, CAST(tokens AS DECIMAL(38,12)), unpriced_tokens,
-  CAST(NULL AS DECIMAL(38,12)), CAST(NULL AS DECIMAL(38,12)), usd, requests, NULL
+  CAST(NULL AS DECIMAL(38,12)), CAST(NULL AS DECIMAL(38,12)), usd, requests, NULL, NULL
 FROM cost_logged
 UNION ALL
 SELECT
@@ -52,7 +40,7 @@ SELECT
   NULL, FALSE, NULL, CAST(sum(billed_tokens) AS DECIMAL(38,12)),
   CAST(sum(logged_tokens) AS BIGINT),
   CAST(sum(billed_usd) AS DECIMAL(38,12)), CAST(NULL AS DECIMAL(38,12)),
-  CAST(sum(logged_usd) AS DECIMAL(38,15)), count(*), NULL
+  CAST(sum(logged_usd) AS DECIMAL(38,15)), count(*), NULL, NULL
 FROM (
   SELECT
     *, CASE
@@ -70,8 +58,8 @@ SELECT
   'suspect', '', start_ns - start_ns % $hour_ns, CAST(NULL AS BIGINT), model, NULL, NULL, NULL,
   NULL, NULL, FALSE, NULL, CAST(sum(low_usd) AS DECIMAL(38,12)), CAST(NULL AS BIGINT),
   CAST(sum(high_usd) AS DECIMAL(38,12)), CAST(NULL AS DECIMAL(38,12)),
-  CAST(NULL AS DECIMAL(38,15)), count(*), NULL
+  CAST(NULL AS DECIMAL(38,15)), count(*), NULL, NULL
 FROM cost_hidden
 WHERE NOT is_billed AND start_ns IS NOT NULL
 GROUP BY start_ns - start_ns % $hour_ns, model
-ORDER BY 1, 2, 3, 5, 6, 8, 9, 4, 7, 10, 11, 12, 19
+ORDER BY 1, 2, 3, 5, 6, 8, 9, 4, 7, 10, 11, 12, 19, 20

@@ -63,10 +63,10 @@ SELECT
   CASE WHEN is_sound THEN input_tokens * records + records_output_tokens END AS records_tokens,
   CASE WHEN is_sound THEN input_tokens * (records - 1) + records_output_tokens - made_tokens END
     AS excess_tokens,
-  CAST((prompt_usd + made_usd) * 0.000001 AS DECIMAL(38,15)) AS usd,
-  CAST((prompt_usd * records + all_made_usd) * 0.000001 AS DECIMAL(38,15)) AS records_usd,
-  CAST((prompt_usd + began_usd) * 0.000001 AS DECIMAL(38,15)) AS first_usd,
-  CAST((prompt_usd - longer_usd + made_usd) * 0.000001 AS DECIMAL(38,15)) AS short_usd,
+  CAST((prompt_usd + made_usd) AS DECIMAL(38,15)) AS usd,
+  CAST((prompt_usd * records + all_made_usd) AS DECIMAL(38,15)) AS records_usd,
+  CAST((prompt_usd + began_usd) AS DECIMAL(38,15)) AS first_usd,
+  CAST((prompt_usd - longer_usd + made_usd) AS DECIMAL(38,15)) AS short_usd,
   CAST(CASE WHEN has_request_id THEN prompt_usd + made_usd
-    ELSE prompt_usd * records + all_made_usd END * 0.000001 AS DECIMAL(38,15)) AS unnamed_usd
+    ELSE prompt_usd * records + all_made_usd END AS DECIMAL(38,15)) AS unnamed_usd
 FROM summed

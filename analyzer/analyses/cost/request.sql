@@ -1,7 +1,7 @@
 -- What each request costs by the list or contract that held when it began, part by part. Unknown
 -- prices stay unknown: their tokens are counted, and no part is zero that is not.
 -- grain:   one row a request
--- needs:   resolve_request, resolve_billed_tag, resolve_price_of, resolve_unit_price
+-- needs:   resolve_request, resolve_billed_tag, resolve_price_of, resolve_unit_price, resolve_token_price
 -- returns: request_key BIGINT                 -- the request
 -- returns: fresh_usd DECIMAL(38,15)           -- prompt outside the cache
 -- returns: read_usd DECIMAL(38,15)            -- read from the cache
@@ -64,24 +64,20 @@ parted AS (
 -- Of one token.
 unit AS (
   SELECT
-    price_id, price_source, price_version, price_date, price_note,
-    above_input_tokens IS NOT NULL AS is_long_context,
-    CAST(fresh_usd * 0.000001 AS DECIMAL(20,15)) AS fresh_usd,
-    CAST(read_usd * 0.000001 AS DECIMAL(20,15)) AS read_usd,
-    CAST(short_usd * 0.000001 AS DECIMAL(20,15)) AS short_usd,
-    CAST(long_usd * 0.000001 AS DECIMAL(20,15)) AS long_usd,
-    CAST(output_usd * 0.000001 AS DECIMAL(20,15)) AS output_usd,
-    CAST(reasoning_usd * 0.000001 AS DECIMAL(20,15)) AS reasoning_usd,
-    CAST((input_audio_usd - fresh_usd) * 0.000001 AS DECIMAL(20,15)) AS input_audio_usd,
-    CAST((read_audio_usd - read_usd) * 0.000001 AS DECIMAL(20,15)) AS read_audio_usd,
-    CAST((output_audio_usd - output_usd) * 0.000001 AS DECIMAL(20,15)) AS output_audio_usd,
-    CAST((input_image_usd - fresh_usd) * 0.000001 AS DECIMAL(20,15)) AS input_image_usd,
-    CAST((read_image_usd - read_usd) * 0.000001 AS DECIMAL(20,15)) AS read_image_usd,
-    CAST((output_image_usd - output_usd) * 0.000001 AS DECIMAL(20,15)) AS output_image_usd,
-    CAST(web_search_usd * 0.001 AS DECIMAL(20,15)) AS web_search_usd,
-    CAST(each_usd * 0.001 AS DECIMAL(20,15)) AS each_usd,
-    short_usd <> long_usd AS lifetimes_differ
-  FROM resolve_unit_price
+    u.price_id, u.price_source, u.price_version, u.price_date, u.price_note,
+    u.above_input_tokens IS NOT NULL AS is_long_context,
+    t.fresh_usd, t.read_usd, t.short_usd, t.long_usd, t.output_usd, t.reasoning_usd,
+    CAST((u.input_audio_usd - u.fresh_usd) * 0.000001 AS DECIMAL(20,15)) AS input_audio_usd,
+    CAST((u.read_audio_usd - u.read_usd) * 0.000001 AS DECIMAL(20,15)) AS read_audio_usd,
+    CAST((u.output_audio_usd - u.output_usd) * 0.000001 AS DECIMAL(20,15)) AS output_audio_usd,
+    CAST((u.input_image_usd - u.fresh_usd) * 0.000001 AS DECIMAL(20,15)) AS input_image_usd,
+    CAST((u.read_image_usd - u.read_usd) * 0.000001 AS DECIMAL(20,15)) AS read_image_usd,
+    CAST((u.output_image_usd - u.output_usd) * 0.000001 AS DECIMAL(20,15)) AS output_image_usd,
+    CAST(u.web_search_usd * 0.001 AS DECIMAL(20,15)) AS web_search_usd,
+    CAST(u.each_usd * 0.001 AS DECIMAL(20,15)) AS each_usd,
+    t.short_usd <> t.long_usd AS lifetimes_differ
+  FROM resolve_unit_price AS u
+  JOIN resolve_token_price AS t ON u.price_id = t.price_id
 ),
 priced AS (
   SELECT

@@ -1,7 +1,7 @@
 -- Each attempt that a log tells, with what is known of its size: of a failed one from the attempt of
 -- the same operation that was answered. An operation is told by its id, else by equal bodies in a row.
--- grain:   one row a request that a log tells
--- needs:   resolve_side, resolve_request, resolve_asked, outcome_attempt
+-- grain:   one row a request that a log tells; what two logs tell under other ids, once
+-- needs:   resolve_side, resolve_request, resolve_asked, outcome_attempt, cost_twice
 -- returns: request_key BIGINT         -- the attempt
 -- returns: operation VARCHAR          -- what its attempts have in common
 -- returns: nth BIGINT                 -- which of the operation's attempts, from 1
@@ -31,7 +31,8 @@ WITH asked AS (
   JOIN outcome_attempt AS a ON s.request_key = a.request_key
   JOIN resolve_request AS q ON s.request_key = q.request_key
   LEFT JOIN resolve_asked AS k ON s.request_key = k.request_key
-  WHERE s.is_logged
+  LEFT JOIN cost_twice AS w ON s.request_key = w.request_key
+  WHERE s.is_logged AND w.request_key IS NULL
 ),
 -- Equal bodies belong together as long as the one before failed.
 begun AS (

@@ -10,7 +10,6 @@ from math import log
 from statistics import median
 from typing import Any
 
-_OPERATION = 720_720
 _HOUR, _DAY = 3_600_000_000_000, 86_400_000_000_000
 _BLOCKS, _FEWEST, _SIDE = 48, 8, 3
 """Blocks of about as many operations into which the case is cut, at least; and on each side."""
@@ -49,10 +48,10 @@ def rows(told: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
     bins = [
         Block(
             row["start_ns"], row["start_ns"] + row["bin_ns"],
-            row["operation_parts"] / _OPERATION, float(row["usd"]),
+            row["operations"], float(row["usd"]),
         )
         for row in told
-        if row["usd"] > 0 and row["operation_parts"] > 0
+        if row["usd"] > 0 and row["operations"] > 0
     ]  # fmt: skip
     if not bins or bins[-1].until_ns - bins[0].start_ns < _SHORTEST:
         return

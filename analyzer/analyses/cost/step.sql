@@ -18,6 +18,6 @@
 -- returns: before_calls DOUBLE          -- operations a day in the baseline
 -- returns: after_calls DOUBLE           -- since
 -- returns: chance_z DOUBLE              -- how far from chance: rank sum in standard deviations
-SELECT start_ns, bin_ns, requests, operation_parts, usd, last_ns
+SELECT start_ns, bin_ns, requests, operations, usd, last_ns
 FROM cost_time
 ORDER BY start_ns

@@ -5,11 +5,11 @@
 -- returns: start_ns BIGINT             -- its start, ns UTC
 -- returns: bin_ns BIGINT               -- its length, ns
 -- returns: requests BIGINT             -- priced requests
--- returns: operation_parts BIGINT      -- their operations, in parts of 720,720
+-- returns: operations DOUBLE           -- their operations, each attempt of several a part of one
 -- returns: usd DECIMAL(38,15)          -- what they cost
 -- returns: last_ns BIGINT              -- start of its last request, ns UTC
 WITH priced AS (
-  SELECT q.start_ns, c.usd, coalesce(a.parts, 720720) AS parts
+  SELECT q.start_ns, c.usd, coalesce(a.attempts, 1) AS attempts
   FROM cost_tracked AS t
   JOIN cost_request AS c ON t.request_key = c.request_key
   JOIN resolve_request AS q ON t.request_key = q.request_key
@@ -29,7 +29,7 @@ SELECT
   CAST(p.start_ns - p.start_ns % w.bin_ns AS BIGINT) AS start_ns,
   CAST(w.bin_ns AS BIGINT) AS bin_ns,
   count(*) AS requests,
-  CAST(sum(p.parts) AS BIGINT) AS operation_parts,
+  round(sum(1.0 / p.attempts), 9) AS operations,
   CAST(sum(p.usd) AS DECIMAL(38,15)) AS usd,
   max(p.start_ns) AS last_ns
 FROM priced AS p

@@ -9,7 +9,7 @@ WITH lines AS (
     period_start_ns, period_end_ns, model,
     sum(abs(coalesce(CAST(difference_usd AS DOUBLE), 0))) AS usd
   FROM cost_reconciled
-  WHERE is_material AND NOT is_harmless
+  WHERE counts AND is_material AND NOT is_harmless
   GROUP BY period_start_ns, period_end_ns, model
 ),
 whole AS (

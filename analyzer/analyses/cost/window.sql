@@ -1,7 +1,7 @@
--- What two windows used, by model and row of the price list: in all, and of each kind of group those
+-- What two windows used, by model, row of the price list and attempts of an operation: in all, and of each kind of group those
 -- whose cost differs most. The windows are those of the lasting rise of cost, unless others are given.
--- grain:   one row a window, kind of group, group, model and row of the price list
--- needs:   cost_change, cost_tracked, cost_request, cost_attempt, cost_spender, resolve_request, resolve_unit_price
+-- grain:   one row a window, kind of group, group, model, row of the price list and count of attempts
+-- needs:   cost_change, cost_tracked, cost_request, cost_attempt, cost_spender, resolve_request, resolve_unit_price, resolve_token_price
 -- param:   baseline_from_ns = NULL         -- a baseline that is given: from
 -- param:   baseline_until_ns = NULL        -- to
 -- param:   window_from_ns = NULL           -- a window that is given: from
@@ -15,7 +15,7 @@
 -- returns: model VARCHAR                   -- model; empty = not told
 -- returns: lane VARCHAR                    -- what its price depends on beside the date: vendor, tier, speed, place, step of prompt sizes, time of day
 -- returns: requests BIGINT                 -- priced requests
--- returns: operation_parts BIGINT          -- their operations, in parts of 720,720
+-- returns: attempts BIGINT                 -- attempts of each of their operations: as many of them are one
 -- returns: fresh_tokens BIGINT             -- prompt outside the cache, where its price is known; the others likewise
 -- returns: read_tokens BIGINT              -- read from the cache
 -- returns: short_tokens BIGINT             -- written to the short-lived cache
@@ -52,10 +52,8 @@ WITH windows AS (
 used AS (
   SELECT
     w.is_window, coalesce(q.model, '') AS model, c.price_id, q.route, q.session_id, s.user_name,
-    s.key_name, s.team,
+    s.key_name, s.team, coalesce(a.attempts, 1) AS attempts,
     CAST(count(c.usd) AS BIGINT) AS requests,
-    CAST(sum(CASE WHEN c.usd IS NOT NULL THEN coalesce(a.parts, 720720) ELSE 0 END) AS BIGINT)
-      AS operation_parts,
     CAST(sum(CASE WHEN c.usd IS NOT NULL THEN coalesce(q.input_fresh_tokens, 0) ELSE 0 END) AS BIGINT)
       AS fresh,
     CAST(sum(CASE WHEN c.usd IS NOT NULL THEN coalesce(q.cache_read_tokens, 0) ELSE 0 END) AS BIGINT)
@@ -79,7 +77,7 @@ used AS (
   LEFT JOIN cost_attempt AS a ON q.request_key = a.request_key
   LEFT JOIN cost_spender AS s ON q.request_key = s.request_key
   WHERE t.is_metered
-  GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+  GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
 ),
 moved AS (
   SELECT 'route' AS kind, route AS name,
@@ -124,9 +122,8 @@ named AS (
 ),
 summed AS (
   SELECT
-    kind, name, is_window, model, price_id,
+    kind, name, is_window, model, price_id, attempts,
     CAST(sum(requests) AS BIGINT) AS requests,
-    CAST(sum(operation_parts) AS BIGINT) AS operation_parts,
     CAST(sum(fresh) AS BIGINT) AS fresh, CAST(sum(cached) AS BIGINT) AS cached,
     CAST(sum(short) AS BIGINT) AS short, CAST(sum(long) AS BIGINT) AS long,
     CAST(sum(visible) AS BIGINT) AS visible, CAST(sum(reasoning) AS BIGINT) AS reasoning,
@@ -134,7 +131,7 @@ summed AS (
     CAST(sum(unpriced_requests) AS BIGINT) AS unpriced_requests,
     CAST(sum(unpriced_tokens) AS BIGINT) AS unpriced_tokens
   FROM named
-  GROUP BY kind, name, is_window, model, price_id
+  GROUP BY kind, name, is_window, model, price_id, attempts
 )
 SELECT
   n.is_window, w.from_ns, w.until_ns, n.kind, n.name, n.model,
@@ -144,23 +141,19 @@ SELECT
     coalesce(CAST(p.above_input_tokens AS VARCHAR), ''), ' | ',
     coalesce(CAST(p.from_of_day_ns AS VARCHAR), '')
   ) AS lane,
-  n.requests, n.operation_parts,
-  CASE WHEN p.fresh_usd IS NOT NULL THEN n.fresh ELSE 0 END AS fresh_tokens,
-  CASE WHEN p.read_usd IS NOT NULL THEN n.cached ELSE 0 END AS read_tokens,
-  CASE WHEN p.short_usd IS NOT NULL THEN n.short ELSE 0 END AS short_tokens,
-  CASE WHEN p.long_usd IS NOT NULL THEN n.long ELSE 0 END AS long_tokens,
-  CASE WHEN p.output_usd IS NOT NULL THEN n.visible ELSE 0 END AS visible_tokens,
-  CASE WHEN p.reasoning_usd IS NOT NULL THEN n.reasoning ELSE 0 END AS reasoning_tokens,
-  CAST(p.fresh_usd * 0.000001 AS DECIMAL(20,15)) AS fresh_usd,
-  CAST(p.read_usd * 0.000001 AS DECIMAL(20,15)) AS read_usd,
-  CAST(p.short_usd * 0.000001 AS DECIMAL(20,15)) AS short_usd,
-  CAST(p.long_usd * 0.000001 AS DECIMAL(20,15)) AS long_usd,
-  CAST(p.output_usd * 0.000001 AS DECIMAL(20,15)) AS visible_usd,
-  CAST(p.reasoning_usd * 0.000001 AS DECIMAL(20,15)) AS reasoning_usd,
+  n.requests, n.attempts,
+  CASE WHEN t.fresh_usd IS NOT NULL THEN n.fresh ELSE 0 END AS fresh_tokens,
+  CASE WHEN t.read_usd IS NOT NULL THEN n.cached ELSE 0 END AS read_tokens,
+  CASE WHEN t.short_usd IS NOT NULL THEN n.short ELSE 0 END AS short_tokens,
+  CASE WHEN t.long_usd IS NOT NULL THEN n.long ELSE 0 END AS long_tokens,
+  CASE WHEN t.output_usd IS NOT NULL THEN n.visible ELSE 0 END AS visible_tokens,
+  CASE WHEN t.reasoning_usd IS NOT NULL THEN n.reasoning ELSE 0 END AS reasoning_tokens,
+  t.fresh_usd, t.read_usd, t.short_usd, t.long_usd, t.output_usd AS visible_usd, t.reasoning_usd,
   CAST(coalesce(n.tools_usd, 0) AS DECIMAL(38,15)) AS tools_usd,
   CAST(coalesce(n.usd, 0) AS DECIMAL(38,15)) AS usd,
   n.unpriced_requests, n.unpriced_tokens
 FROM summed AS n
 JOIN windows AS w ON n.is_window = w.is_window
 LEFT JOIN resolve_unit_price AS p ON n.price_id = p.price_id
-ORDER BY n.kind, n.name, n.model, n.price_id, n.is_window
+LEFT JOIN resolve_token_price AS t ON n.price_id = t.price_id
+ORDER BY n.kind, n.name, n.model, n.price_id, n.attempts, n.is_window
