@@ -7,6 +7,9 @@ import json
 import pytest
 from helpers import case_of, claimed, engine_of
 
+from analyzer.engines.analysis import all_analyses
+from analyzer.runbook._play import all_plays
+
 
 class Trace:
     """A trace in the making; times in microseconds."""
@@ -111,3 +114,112 @@ def test_what_one_device_lost_stands_before_the_next_step_of_all(tmp_path):
     assert [(row["step"], row["device"]) for row in rows] == [
         (step, device) for step in (2, 3, 6) for device in range(2)
     ]
+
+
+# --- the end of a record -------------------------------------------------------------------------
+
+
+def _ahead(until_ms, lost_from_ms=10**6, steps=40):
+    """A host 120 ms ahead of the device launches 100 kernels of 100 us every 3 ms."""
+    trace, launched = Trace(), []
+    for k in range(steps * 100):
+        called = 1_000_000 + (k // 100) * 3_000 + (k % 100) * 20
+        launched.append((called, 1_120_000 + k * 100))
+    for called, begins in launched:
+        if called > 1_000_000 + until_ms * 1_000:
+            continue
+        trace.launch(called, 8)
+        if begins < 1_000_000 + 1_000 * min(until_ms, lost_from_ms):
+            trace.kernel("gemv", begins, 99)
+    return trace
+
+
+def _trust(trace, tmp_path):
+    with engine_of(trace.case(tmp_path)) as engine:
+        return engine.rows("SELECT * FROM gpu_trust")[0]
+
+
+def test_launches_that_wait_where_the_record_ends_are_no_loss(tmp_path):
+    """The last recorded kernel waited for longer than all that is left of the record."""
+    row = _trust(_ahead(200), tmp_path)
+    assert (row["launches"], row["launch_coverage_ratio"]) == (800, 1.0)
+    assert row["late_launches"] == 4_000 - 800
+    assert row["can_idle"]
+
+
+def test_a_full_buffer_is_no_end_of_the_record(tmp_path):
+    """The same, but nothing is recorded after 140 ms of 400: what follows had its turn by then."""
+    row = _trust(_ahead(400, lost_from_ms=140, steps=130), tmp_path)
+    assert row["launch_coverage_ratio"] < 0.1
+    assert row["lacks_launches"]
+    assert not row["can_idle"]
+
+
+def test_losses_among_what_was_recorded_are_losses(tmp_path):
+    trace = _ahead(200)
+    kernels = [one for one in trace.events if one["cat"] == "kernel"]
+    for one in kernels[100:300]:
+        trace.events.remove(one)
+    row = _trust(trace, tmp_path)
+    assert (row["launches"], row["launch_coverage_ratio"]) == (800, 0.75)
+    assert not row["can_idle"]
+
+
+def _asked_at_once():
+    """Forty replays are asked for at once, and ten of them are recorded."""
+    trace = Trace()
+    for k in range(40):
+        trace.launch(1_000_000 + k * 50, 8, "cudaGraphLaunch")
+        for at in range(100 if k < 10 else 0):
+            trace.kernel(f"k_{at}", 1_000_100 + k * 2_000 + at * 20, 19)
+    return trace
+
+
+def test_replays_that_wait_where_the_record_ends_are_no_loss(tmp_path):
+    row = _trust(_asked_at_once(), tmp_path)
+    assert (row["graph_launches"], row["graphs_covered"], row["late_launches"]) == (10, 10, 30)
+    assert row["can_idle"]
+
+
+def test_a_record_that_goes_on_would_have_had_them(tmp_path):
+    """The host waits for all forty: they ran before the record ended."""
+    trace = _asked_at_once()
+    trace.launch(1_003_000, 78_000, "cudaDeviceSynchronize")
+    row = _trust(trace, tmp_path)
+    assert (row["graph_launches"], row["graphs_covered"], row["late_launches"]) == (40, 10, 0)
+    assert not row["can_idle"]
+
+
+# --- training ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bwd_kernel_fuse", "void cuComputeGradGammaBeta<float>", "sm80_xmma_wgrad_implicit_gemm",
+        "void at::native::fused_dropout_kernel_vec<float>", "multi_tensor_apply_kernel<FusedAdam>",
+    ],
+)  # fmt: skip
+def test_no_verdict_on_decoding_speaks_of_training(name, tmp_path):
+    """Slow launches, and one kernel in nine that only training has."""
+    trace = _eager(8, "gemv_{}")
+    for event in trace.events:
+        if event["name"] == "gemv_0":
+            event["name"] = name
+    db = trace.case(tmp_path)
+    assert not claimed(db)
+    with engine_of(db) as engine:
+        assert engine.value("SELECT count(*) FROM gpu_decode") == 0
+
+
+# --- one home ------------------------------------------------------------------------------------
+
+
+def test_what_the_play_asks_for_is_what_trust_needs():
+    """The share of launches beyond which idle time can be said stands in one analysis."""
+    (enough,) = [one for one in all_analyses()["gpu_trust"].params if one.name == "enough"]
+    front = all_plays()["trust.graph-coverage"].front
+    assert str(front.done_when[0].value) == enough.value
+    queries = [front.touched, front.magnitude.sql, *(one.sql for one in front.evidence)]
+    assert not [sql for sql in queries if enough.value in sql]
+    assert not [sql for sql in (all_analyses()["gpu_damage"].sql,) if enough.value in sql]

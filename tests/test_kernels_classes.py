@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import duckdb
 import pytest
 from helpers import engine_of
 
+from analyzer import api
 from analyzer.catalogs.kernel_classes import class_of, classes, rules
+from analyzer.engines.analysis import all_analyses
 from analyzer.store.case import open_case
 
 EXAMPLES = [(number, one) for number, rule in enumerate(rules(), 1) for one in rule.examples]
@@ -133,6 +137,8 @@ def case(tmp_path):
         (1, 7, 0, 0, "kernel", "no duration", 150, None),
     ]
     with duckdb.connect(str(path)) as database:
+        database.execute("INSERT INTO source (source_id, path, sha256) VALUES (1, 'r.json', '')")
+        database.execute("INSERT INTO gpu_trace (source_id, record, rank) VALUES (1, 0, 0)")
         database.executemany(
             "INSERT INTO gpu_event (source_id, record, rank, device, kind, name, start_ns, dur_ns) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -145,31 +151,46 @@ def test_busy_time_is_counted_once(case):
     with engine_of(case) as engine:
         rows = engine.rows("SELECT * FROM gpu_class ORDER BY device, class")
     told = {
-        (row["device"], row["class"]): (
+        (row["device"], row["class"], row["name"]): (
             row["events"],
             row["sum_ns"],
-            row["union_ns"],
             row["busy_ns"],
+            row["longest_ns"],
         )
         for row in rows
     }
     assert told == {
-        (0, "communication"): (1, 70, 70, 20),
-        (0, "gemm_dense"): (2, 110, 110, 100),
-        (0, "other"): (2, 40, 40, 40),
-        (1, "graph"): (1, 500, 500, 500),
+        (0, "communication", "ncclDevKernel_AllReduce_Sum"): (1, 70, 20, 70),
+        (0, "gemm_dense", "nvjet_tst_1"): (2, 110, 100, 100),
+        (0, "other", "nobody_knows"): (1, 40, 40, 40),
+        (1, "graph", ""): (1, 500, 500, 500),
     }
-    of_first = [row for row in rows if row["device"] == 0]
-    assert {(row["device_busy_ns"], row["device_span_ns"]) for row in of_first} == {(160, 190)}
-    assert sum(row["share_ratio"] for row in of_first) == pytest.approx(1)
+
+
+def test_the_command_tells_the_same_classes(case):
+    told = api.gpu(case)
+    assert {row["class"]: (row["busy_ns"], row["kernel"]) for row in told.classes.rows} == {
+        "communication": (20, "ncclDevKernel_AllReduce_Sum"), "gemm_dense": (100, "nvjet_tst_1"),
+        "other": (40, "nobody_knows"), "graph": (500, ""),
+    }  # fmt: skip
+    assert sum(row["share_ratio"] for row in told.classes.rows) == pytest.approx(1)
 
 
 def test_what_no_rule_finds_is_named_with_its_share(case):
-    with engine_of(case) as engine:
-        rows = engine.rows("SELECT * FROM gpu_unclassified ORDER BY sum_ns DESC")
-    assert [(row["name"], row["sum_ns"]) for row in rows] == [
-        ("nobody_knows", 40),
-        ("no duration", 0),
-    ]
-    assert rows[0]["share_ratio"] == pytest.approx(40 / 220)
-    assert rows[0]["device_share_ratio"] == pytest.approx(40 / 220)
+    told = api.gpu(case)
+    (row,) = told.unclassified
+    assert (row["name"], row["busy_ns"]) == ("nobody_knows", 40)
+    assert row["share_ratio"] == row["all_ratio"] == pytest.approx(40 / 660)
+    assert told.trust.rows[0]["unclassified_ratio"] == pytest.approx(40 / 660)
+    assert any("nobody_knows" in note for note in told.trust.notes)
+
+
+def test_no_kernel_is_lost_where_names_are_more_than_are_looked_up(case, monkeypatch):
+    """The most frequent name is looked up; all others count as unclassified."""
+    everything = all_analyses()
+    kernel = everything["gpu_kernel"]
+    few = replace(kernel, params=(replace(kernel.params[0], value="1"),))
+    monkeypatch.setitem(everything, "gpu_kernel", few)
+    assert {row["class"]: row["events"] for row in api.gpu(case).classes.rows} == {
+        "gemm_dense": 2, "other": 3,
+    }  # fmt: skip

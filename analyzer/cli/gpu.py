@@ -54,10 +54,10 @@ class Span(click.ParamType["tuple[str, int, int]"]):
         "analyze gpu --export-window 120..180 window.json.gz",
     ),
 )
-@click.option("--steps", "table", flag_value="steps", help="Steps one by one, the longest first.")
-@click.option("--classes", "table", flag_value="classes", help="All classes of work.")
-@click.option("--ranks", "table", flag_value="ranks", help="Ranks beside each other.")
-@click.option("--trust", "table", flag_value="trust", help="What each rank's trace can carry.")
+@click.option("--steps", is_flag=True, help="Steps one by one, the longest first.")
+@click.option("--classes", is_flag=True, help="All classes of work.")
+@click.option("--ranks", is_flag=True, help="Ranks beside each other.")
+@click.option("--trust", is_flag=True, help="What each rank's trace can carry.")
 @click.option(
     "--top",
     metavar="N",
@@ -80,7 +80,6 @@ class Span(click.ParamType["tuple[str, int, int]"]):
 @db_option
 def command(
     *,
-    table: str | None,
     top: int,
     export: tuple[Asked, str] | None,
     force: bool,
@@ -88,6 +87,7 @@ def command(
     until: int | None,
     form: str,
     db: str,
+    **tables: bool,
 ) -> None:
     """Profiler traces: can they be trusted, and where did device time go.
 
@@ -97,8 +97,11 @@ def command(
     from analyzer import api
     from analyzer.contract.types import Filters
 
+    asked_for = [name for name, is_asked in tables.items() if is_asked]
+    if len(asked_for) > 1:
+        raise click.UsageError(f"{', '.join(f'--{name}' for name in asked_for)}: give one")
     if export is not None:
-        if table or since is not None or until is not None:
+        if asked_for or since is not None or until is not None:
             raise click.UsageError("--export-window A..B FILE stands alone")
         asked, path = export
         if not path.lower().endswith((".json", ".json.gz")):
@@ -108,4 +111,4 @@ def command(
         show(api.write_gpu_window(db, path, asked, force=force), form)
         return
     filters = Filters(since_ns=since, until_ns=until)
-    show(api.gpu(db, filters, table=table or "", top=top), form)
+    show(api.gpu(db, filters, table="".join(asked_for), top=top), form)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ class Devices:
     """Answer of ``analyze gpu``: whether traces can be trusted, then where device time went.
 
     ``bounds``: what requests saw a token beside the bound of the hardware, by deployment and model,
-    where the case holds requests and tells the hardware. ``drawn`` is for the report only.
+    where the case holds requests and tells the hardware. ``beside``: the bound of the traced decode
+    steps (where annotations tell batch and context), and what the device did while requests were on
+    their way, shares of that time. ``drawn`` is for the report only.
     """
 
     trust: Table
@@ -38,5 +40,6 @@ class Devices:
     phases: Table
     ranks: Table
     bounds: tuple[dict[str, Any], ...] = ()
+    beside: dict[str, Any] = field(default_factory=dict)
     unclassified: tuple[dict[str, Any], ...] = ()
     drawn: tuple[DrawnStep, ...] = ()

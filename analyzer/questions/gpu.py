@@ -39,9 +39,9 @@ ORDER BY t.rank_key, d.device"""
 
 _CLASSES = """WITH named AS (
   SELECT class, class_group, name, CAST(sum(busy_ns) AS BIGINT) AS busy_ns,
-    CAST(sum(end_ns - start_ns) AS BIGINT) AS sum_ns, count(*) AS events,
-    max(end_ns - start_ns) AS longest_ns
-  FROM gpu_work GROUP BY class, class_group, name
+    CAST(sum(sum_ns) AS BIGINT) AS sum_ns, CAST(sum(events) AS BIGINT) AS events,
+    max(longest_ns) AS longest_ns
+  FROM gpu_class GROUP BY class, class_group, name
 )
 SELECT class, class_group, CAST(sum(busy_ns) AS BIGINT) AS busy_ns,
   CAST(sum(busy_ns) AS DOUBLE) / nullif(sum(sum(busy_ns)) OVER (), 0) AS share_ratio,
@@ -85,6 +85,7 @@ SELECT phase, told_by, count(*) AS steps, count(CASE WHEN is_judged THEN 1 END) 
   CASE WHEN count(CASE WHEN is_judged AND has_time THEN 1 END) >= {_FEWEST} THEN CAST(round(
     percentile_cont(0.95) WITHIN GROUP (ORDER BY CASE WHEN is_judged AND has_time THEN step_ns END)
   ) AS BIGINT) END AS p95_ns, {_median("token_ns", "is_judged AND has_time")},
+  bool_or(is_drafted) AS is_drafted,
   avg(CASE WHEN is_judged THEN nullif(decode_requests, 0) END) AS batch,
   avg(CASE WHEN is_judged THEN nullif(prefill_tokens, 0) END) AS prompt_tokens,
   avg(CASE WHEN is_judged THEN kv_tokens END) AS kv_tokens,
@@ -100,7 +101,8 @@ _STEPS = f"""{_KNOWN},
 begun AS (SELECT min(start_ns) AS first_ns, rank_key FROM resolve_gpu_rank GROUP BY rank_key)
 SELECT k.place AS rank, k.device, k.step, k.name, k.told_by, k.engine, k.phase,
   k.prefill_requests, k.prefill_tokens, k.decode_requests, k.decode_tokens, k.kv_tokens,
-  CASE WHEN k.is_wall THEN k.start_ns END AS start_ns, k.start_ns - b.first_ns AS offset_ns,
+  k.is_drafted, CASE WHEN k.is_wall THEN k.start_ns END AS start_ns,
+  k.start_ns - b.first_ns AS offset_ns,
   CASE WHEN k.has_time THEN k.step_ns END AS step_ns,
   CASE WHEN k.has_time THEN CAST(round(k.token_ns) AS BIGINT) END AS token_ns, k.busy_ns,
   k.compute_ns, CAST(round(k.comm_wait_ns) AS BIGINT) AS comm_wait_ns,
@@ -124,7 +126,7 @@ ORDER BY r.capture, r.rank_key, r.device"""
 _TRUST = """WITH untold AS (
   SELECT rank_key, CAST(sum(CASE WHEN class = 'other' THEN busy_ns ELSE 0 END) AS DOUBLE)
     / nullif(sum(busy_ns), 0) AS unclassified_ratio
-  FROM gpu_work GROUP BY rank_key
+  FROM gpu_class GROUP BY rank_key
 )
 SELECT t.*, t.place AS rank, r.profiler, u.unclassified_ratio
 FROM gpu_trust AS t
@@ -139,21 +141,33 @@ _BOUNDS = """SELECT deployment, model, count(*) AS requests,
 FROM hardware_decode WHERE strict_ns IS NOT NULL
 GROUP BY deployment, model ORDER BY requests DESC, deployment, model"""
 
-_UNKNOWN = """SELECT name, CAST(sum(busy_ns) AS BIGINT) AS busy_ns, count(*) AS events,
+_BESIDE = """SELECT (SELECT sum(expected_ns * steps) / sum(steps) FROM gpu_bound
+    WHERE expected_ns IS NOT NULL) AS step_bound_ns, count(DISTINCT request_key) AS requests,
+  percentile_cont(0.5) WITHIN GROUP (ORDER BY covered_ratio) AS covered_ratio,
+  sum(busy_ns) / sum(traced_ns) AS busy_ratio,
+  sum(launch_gap_ns) / sum(traced_ns) AS launch_gap_ratio,
+  sum(host_gap_ns) / sum(traced_ns) AS host_gap_ratio,
+  sum(comm_wait_ns) / sum(traced_ns) AS comm_wait_ratio,
+  sum(comm_transfer_ns) / sum(traced_ns) AS comm_transfer_ratio
+FROM gpu_request
+WHERE capture NOT IN (SELECT capture FROM gpu_trust WHERE NOT can_idle)"""
+
+_UNKNOWN = """SELECT name, CAST(sum(busy_ns) AS BIGINT) AS busy_ns,
+  CAST(sum(events) AS BIGINT) AS events,
   CAST(sum(busy_ns) AS DOUBLE)
-    / nullif((SELECT sum(busy_ns) FROM gpu_work), 0) AS share_ratio,
+    / nullif((SELECT sum(busy_ns) FROM gpu_class), 0) AS share_ratio,
   CAST(sum(sum(busy_ns)) OVER () AS DOUBLE)
-    / nullif((SELECT sum(busy_ns) FROM gpu_work), 0) AS all_ratio
-FROM gpu_work WHERE class = 'other'
+    / nullif((SELECT sum(busy_ns) FROM gpu_class), 0) AS all_ratio
+FROM gpu_class WHERE class = 'other'
 GROUP BY name ORDER BY busy_ns DESC, name LIMIT 5"""
 _RECORDED = """SELECT min(e.start_ns) AS first_ns, max(e.start_ns + e.dur_ns) AS last_ns
 FROM gpu_event AS e
 WHERE e.kind IN ('kernel', 'memcpy', 'memset', 'graph') AND e.clock = 'wall' AND e.dur_ns >= 0"""
 _TRUSTED = (
-    "rank", "capture", "can_idle", "reasons", "profiler", "start_ns", "dur_ns", "work", "launches",
-    "launch_coverage_ratio", "graph_launches", "graphs_covered", "graph_coverage_ratio", "opaque",
-    "unlaunched", "largest_ratio", "unclassified_ratio", "overhead_ratio", "has_stacks", "is_cut",
-    "lost_records", "is_full", "ranks", "ranks_told",
+    "rank", "capture", "can_idle", "reasons", "profiler", "start_ns", "dur_ns", "work",
+    "late_launches", "launches", "launch_coverage_ratio", "graph_launches", "graphs_covered",
+    "graph_coverage_ratio", "opaque", "unlaunched", "largest_ratio", "unclassified_ratio",
+    "overhead_ratio", "has_stacks", "is_cut", "lost_records", "is_full", "ranks", "ranks_told",
 )  # fmt: skip
 
 
@@ -168,6 +182,7 @@ def devices(engine: Engine) -> Devices:
         phases=Table("analyze.gpu.phases", tuple(engine.rows(_PHASES))),
         ranks=ranks(engine),
         bounds=tuple(engine.rows(_BOUNDS)),
+        beside=engine.rows(_BESIDE)[0],
         unclassified=unknown,
     )
 
@@ -248,5 +263,9 @@ def steps(engine: Engine, most: int) -> Table:
     """Steps on their devices, the longest first."""
     rows = tuple(engine.rows(f"{_STEPS}\nLIMIT {most}" if most else _STEPS))
     all_ = int(engine.value("SELECT count(*) FROM gpu_step") or 0)
-    more = f"The longest {len(rows):,} of {all_:,} steps; --top 0 lists all."
-    return Table("analyze.gpu.steps", rows, (more,) if len(rows) < all_ else ())
+    notes: tuple[str, ...] = ()
+    if len(rows) < all_:
+        notes = (f"The longest {len(rows):,} of {all_:,} steps; --top 0 lists all.",)
+    elif not rows and not engine.value("SELECT count(*) FROM gpu_work"):
+        notes = ("No work of a device was recorded, so no step.",)
+    return Table("analyze.gpu.steps", rows, notes)

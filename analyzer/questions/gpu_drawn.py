@@ -62,14 +62,17 @@ def _drawn(engine: Engine, one: dict[str, Any]) -> DrawnStep:
         "end": one["end_ns"], "most": _EVENTS,
     }  # fmt: skip
     asked = [_WORK.format(**told), _HOST.format(**told)]
-    rows = [row for sql in asked for row in engine.rows(sql)]
+    parts = [engine.rows(sql) for sql in asked]
+    rows = [row for part in parts for row in part]
     # An annotation's name can be long, and whoever reads wants the number of the step.
     name = str(one["name"] or f"step {one['step']}")
-    title = (
-        f"{one['what'].capitalize()}: {name[:60]}, {one['place']}, the typical of {one['steps']:,}"
-    )
+    title = f"{one['what'].capitalize()}: {name[:60]}, {one['place']}"
+    if one["steps"] > 1:
+        title += f", the typical of {one['steps']:,}"
+    if any(len(part) == _EVENTS for part in parts):
+        title += f"; only its first {_EVENTS:,} events on device or host"
     return DrawnStep(
-        title=title if one["steps"] > 1 else title.rpartition(",")[0],
+        title=title,
         step_ns=one["step_ns"],
         rows=tuple(_cells(rows, one["end_ns"] - one["start_ns"])),
         events=len(rows),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-ENOUGH, ONE_HOLDS, MUCH_OVERHEAD, MUCH_UNKNOWN = 0.95, 0.5, 0.05, 0.05
-"""Of launches with their work; of the record in one event; of it in the profiler; unclassified."""
+_MUCH_OVERHEAD, _MUCH_UNKNOWN = 0.05, 0.05
+"""Of the record, in the profiler; of kernel time, without a class."""
 _NAMED = 4
 
 Row = dict[str, Any]
@@ -17,17 +17,15 @@ def why_no_idle(rank: Row) -> list[str]:
     out = []
     if not rank["work"]:
         out.append("no work of a device was recorded")
-    if (rank["graph_coverage_ratio"] or 0) < ENOUGH and rank["graph_launches"]:
+    if rank["lacks_graphs"]:
         out.append(
             f"{rank['graphs_covered']:,} of {rank['graph_launches']:,} graph launches have all "
             "their kernels"
         )
-    told = rank["launch_coverage_ratio"]
-    if told is not None and told < ENOUGH:
-        out.append(
-            f"{round(told * rank['launches']):,} of {rank['launches']:,} launches have their kernel"
-        )
-    if (rank["largest_ratio"] or 0) >= ONE_HOLDS:
+    if rank["lacks_launches"]:
+        held = round(rank["launch_coverage_ratio"] * rank["launches"])
+        out.append(f"{held:,} of {rank['launches']:,} launches have their kernel")
+    if rank["is_one_event"]:
         out.append(f"one event holds {100 * rank['largest_ratio']:.0f} % of the record")
     return out
 
@@ -35,7 +33,7 @@ def why_no_idle(rank: Row) -> list[str]:
 def wrong_with(rank: Row) -> list[str]:
     """Everything that a reader of a rank's trace has to know."""
     out = _damage(rank)
-    if (rank["unclassified_ratio"] or 0) > MUCH_UNKNOWN:
+    if (rank["unclassified_ratio"] or 0) > _MUCH_UNKNOWN:
         out.append(f"no rule knows {100 * rank['unclassified_ratio']:.0f} % of its kernel time")
     return out
 
@@ -52,11 +50,12 @@ def _damage(rank: Row) -> list[str]:
         out.append(f"{rank['opaque']:,} graph replays told as a whole, without their kernels")
     if rank["has_stacks"]:
         out.append("recorded with Python stacks, which slow the host")
-    if (rank["overhead_ratio"] or 0) >= MUCH_OVERHEAD:
+    if (rank["overhead_ratio"] or 0) >= _MUCH_OVERHEAD:
         out.append(f"the profiler took {100 * rank['overhead_ratio']:.0f} % of the record")
     missing = (rank["ranks_told"] or 0) - (rank["ranks"] or 0)
     if missing > 0:
-        out.append(f"{missing:,} of {rank['ranks_told']:,} ranks are not in the case")
+        verb = "is" if missing == 1 else "are"
+        out.append(f"{missing:,} of {rank['ranks_told']:,} ranks {verb} not in the case")
     return out
 
 
@@ -79,7 +78,7 @@ def notes(told: Sequence[Row], unknown: Sequence[Row]) -> tuple[str, ...]:
         by_place.setdefault(tuple(places), []).append(reason)
     out += [f"{_who(places, told)}{'; '.join(some)}." for places, some in by_place.items()]
     share = unknown[0]["all_ratio"] or 0 if unknown else 0
-    if share > MUCH_UNKNOWN:
+    if share > _MUCH_UNKNOWN:
         names = ", ".join(str(row["name"])[:60] or "(no name)" for row in unknown[:_NAMED])
         out.append(f"Unclassified: {100 * share:.0f} % of busy time, most of it {names}.")
     return (*out, *_better(told))
@@ -122,7 +121,9 @@ def _covered(told: Sequence[Row]) -> str:
             if rank["launch_coverage_ratio"] is not None
         )
         parts.append(f"{held:,} of {single:,} launches of kernels have theirs")
-    return " and ".join(parts)
+    late = sum(rank["late_launches"] for rank in told)
+    end = f"; {late:,} more still wait where it ends" if late else ""
+    return f"{' and '.join(parts)}{end}" if parts else ""
 
 
 def _unproven(told: Sequence[Row]) -> str:
@@ -154,11 +155,14 @@ def _better(told: Iterable[Row]) -> list[str]:
     bad = [rank for rank in told if not rank["can_idle"]]
     if not bad:
         return []
+    if any(rank["is_cut"] and not rank["work"] for rank in bad):
+        return [
+            "To know, ingest the file as the profiler wrote it, or capture again and wait until "
+            "stop_profile has returned: events of devices stand last."
+        ]
     if not any(rank["work"] for rank in bad):
         return ["To know, capture with device activities (ProfilerActivity.CPU and CUDA)."]
-    if any((rank["graph_coverage_ratio"] or 1) < ENOUGH for rank in bad) or any(
-        rank["graph_launches"] and not rank["graphs_covered"] for rank in bad
-    ):
+    if any(rank["lacks_graphs"] for rank in bad):
         nsys = any(rank["profiler"] == "nsys" for rank in bad)
         how = (
             "with nsys profile --cuda-graph-trace=node"

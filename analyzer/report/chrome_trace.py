@@ -76,7 +76,7 @@ def _labels(traces: Sequence[Row]) -> dict[int, str]:
         return {row["rank_key"]: "" for row in traces}
     out: dict[int, str] = {}
     for row in traces:
-        name = f"trace {row['rank_key']}" if row["rank"] is None else f"TP-{row['rank']}"
+        name = f"trace {row['rank_key']}" if row["rank"] is None else str(row["place"])
         out[row["rank_key"]] = f"capture {row['capture']} {name} " if row["capture"] > 1 else (
             f"{name} "
         )  # fmt: skip

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from analyzer.report.blocks import Block, Grid, Heading, Words
+from analyzer.report.gpu_beside import beside, phase_of
 from analyzer.report.values import (
     NONE,
     count,
@@ -35,6 +36,7 @@ _CLASSES = 10
 _LONGEST, _PLACE = 48, 16
 """Characters that are shown of a kernel's name; from the second on a rank's may be cut."""
 _INNER = (re.compile(r"\([^()]*\)"), re.compile(r"<[^<>]*>"))
+_OPEN = re.compile(r"[<(]")
 _DEEPEST = 12
 _COPY = re.compile(r"Mem(?:cpy|set)|\[CUDA ")
 
@@ -48,12 +50,14 @@ def blocks(value: Devices, *, title: bool = False) -> list[Block]:
         left = len(value.idle.rows) - _MOST
         if left > 0:
             out.append(Words(f"{plural(left, 'more device')}; -f json has all."))
-    out += [Words(sentence) for sentence in against_bound(value)]
+    out += [Words(sentence) for sentence in beside(value)]
     if value.classes.rows:
         out += [Heading("Classes of work", 3), classes(value.classes, _CLASSES)]
     if value.phases.rows:
         out += [Heading("Steps", 3), phases(value.phases)]
         out += [Words(text) for text in unjudged(value.phases)]
+    elif value.classes.rows:
+        out.append(Words(NO_STEPS))
     if len(value.ranks.rows) > 1:
         out += [Heading("Ranks, a step", 3), ranks(value.ranks), *waiting(value.ranks)]
     return out
@@ -71,8 +75,12 @@ def table(value: Table) -> list[Block]:
     return [*notes, *body] if value.kind == "analyze.gpu.trust" else [*body, *notes]
 
 
+NO_STEPS = (
+    f"Steps: {_UNKNOWN}. No annotation around launches tells any; none samples a token, and what "
+    "repeats may be layers of one step as well."
+)
 _NOTHING = {
-    "analyze.gpu.steps": "no step is told by an annotation, and none repeats",
+    "analyze.gpu.steps": NO_STEPS,
     "analyze.gpu.ranks": "no rank has steps that were recorded whole",
     "analyze.gpu.classes": "no work of a device was recorded",
 }
@@ -87,8 +95,8 @@ def idle(value: Table) -> Grid:
             "span": duration(row["span_ns"]),
             "busy": _part(row["busy_ns"], row["span_ns"] if row["idle_ns"] is not None else None),
             "idle": _UNKNOWN if row["idle_ns"] is None else _part(row["idle_ns"], row["span_ns"]),
-            "waits for launches": _some(row["launch_gap_ns"]),
-            "for the host": _some(row["host_gap_ns"]),
+            "launch gaps": _some(row["launch_gap_ns"]),
+            "host gaps": _some(row["host_gap_ns"]),
             "not ready": _some(row["device_gap_ns"]),
             "not known why": _some(row["unknown_gap_ns"]),
             "work": count(row["events"]),
@@ -137,6 +145,8 @@ def _shortly(name: str) -> str:
             bare, times = inner.subn("", bare)
             if not times:
                 break
+    # A name that was cut has brackets that nothing closes.
+    bare = _OPEN.split(bare)[0] or bare
     words = bare.removesuffix(" const").split()
     short = plain.split(" (")[0] if _COPY.match(plain) or not words else words[-1]
     return short[:_LONGEST] or "(no name)"
@@ -146,13 +156,13 @@ def phases(value: Table) -> Grid:
     """Steps by phase: medians, and where the time went."""
     lines = [
         {
-            "phase": _phase(row),
+            "phase": phase_of(row),
             "steps": count(row["steps"]),
             "batch": _mean(row["batch"]),
             "prompt tokens": _mean(row["prompt_tokens"]),
             "step": _known(row["step_ns"]),
             "p95": _some(row["p95_ns"]),
-            "a token": _some(row["token_ns"]),
+            "a token": _token(row),
             "compute": _some(row["compute_ns"]),
             **_communication(row),
             "copies": _some(row["copy_ns"]),
@@ -171,25 +181,25 @@ def unjudged(value: Table) -> list[str]:
     out = []
     for row in value.rows:
         if not row["judged"]:
-            out.append(f"{_phase(row).capitalize()}: no step is recorded with all its kernels.")
+            out.append(f"{phase_of(row).capitalize()}: no step is recorded with all its kernels.")
         elif row["judged"] < row["steps"]:
             out.append(
-                f"{_phase(row).capitalize()}: medians of {count(row['judged'])} of "
+                f"{phase_of(row).capitalize()}: medians of {count(row['judged'])} of "
                 f"{plural(row['steps'], 'step')}; the others are recorded in part, or waited for "
                 "work."
             )
         elif not row["is_whole"]:
             out.append(
-                f"{_phase(row).capitalize()}: the begin is not recorded, so the time before the "
+                f"{phase_of(row).capitalize()}: the begin is not recorded, so the time before the "
                 "first kernel is missing."
             )
     return out
 
 
-def _phase(row: Row) -> str:
-    told = str(row["told_by"] or "")
-    doubt = "" if told == "annotation" else f" (inferred: {told})"
-    return safe_text(f"{row['phase'] or 'step'}{doubt}")
+def _token(row: Row) -> str:
+    """Drafts count as tokens, and some of them may be dropped."""
+    least = "from " if row["is_drafted"] and row["token_ns"] else ""
+    return f"{least}{_some(row['token_ns'])}"
 
 
 def steps(value: Table) -> Grid:
@@ -288,39 +298,13 @@ def exported(value: Table) -> Grid:
             "file": safe_text(str(row["path"])),
             "events": count(row["events"]),
             "ranks": count(row["ranks"]),
-            "from": moment(row["start_ns"])
-            if row["start_ns"] is not None
-            else duration(row["offset_ns"]),
+            "from": duration(row["offset_ns"]),
+            "at": moment(row["start_ns"]) if row["start_ns"] is not None else NONE,
             "length": duration(row["dur_ns"]),
         }
         for row in value.rows
     ]
     return grid(lines, ())
-
-
-def against_bound(value: Devices) -> list[str]:
-    """A decode step beside the bound of the hardware, where one deployment's is known."""
-    step = next((row for row in value.phases.rows if row["phase"] in (None, "decode")), None)
-    if len(value.bounds) != 1 or step is None or not value.bounds[0]["strict_ns"]:
-        return []
-    (bound,) = value.bounds
-    floor = bound["expected_ns"] or bound["strict_ns"]
-    seen = bound["observed_ns"]
-    out = (
-        f"The hardware's bound is {duration(floor)} a token; requests saw {duration(seen)}: "
-        f"{percent(floor / seen)} of the bound is reached."
-    )
-    if step["step_ns"] is not None:
-        out += (
-            f" A {_phase(step)}{' step' if step['phase'] else ''} takes "
-            f"{duration(step['step_ns'])} on the device, {duration(step['busy_ns'])} of it busy"
-        )
-        gap = step["step_ns"] - floor
-        if step["idle_ns"] and gap > 0:
-            share = min(step["idle_ns"] / gap, 1)
-            out += f"; idle time is {percent(share)} of what lies between it and the bound"
-        out += "."
-    return [out]
 
 
 def _part(value_ns: int | None, whole_ns: int | None) -> str:

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from analyzer.report import gpu
 from analyzer.report.blocks import grid_of
+from analyzer.report.gpu_beside import beside, floor_of
 from analyzer.report.values import duration, plural, safe_text
 
 if TYPE_CHECKING:
@@ -47,10 +48,11 @@ def section(report: Report) -> dict[str, Any] | None:
     return {
         "notes": [safe_text(note) for note in told.trust.notes],
         "trusted": all(row["can_idle"] for row in told.trust.rows),
-        "bound": gpu.against_bound(told),
+        "bound": beside(told),
         "idle": gpu.idle(told.idle),
         "phases": gpu.phases(told.phases) if told.phases.rows else None,
         "unjudged": gpu.unjudged(told.phases),
+        "no_steps": gpu.NO_STEPS,
         "breakdown": _breakdown(told),
         "classes": gpu.classes(told.classes, _CLASSES) if told.classes.rows else None,
         "classes_chart": _classes(told) if told.classes.rows else None,
@@ -132,9 +134,9 @@ def _breakdown(told: Devices) -> dict[str, Any] | None:
         ]
     if not lines:
         return None
-    if len(told.bounds) == 1 and any(row["phase"] in (None, "decode") for row in told.phases.rows):
-        floor = told.bounds[0]["expected_ns"] or told.bounds[0]["strict_ns"]
-        lines.append({"label": "bound, a token", "part": _PARTS[-1][1], "value_ns": round(floor)})
+    floor = floor_of(told)
+    if floor and any(row["phase"] in (None, "decode") for row in told.phases.rows):
+        lines.append({"label": "bound", "part": _PARTS[-1][1], "value_ns": round(floor)})
     drawn = [line | {"y": line["value_ns"] / 1e6} for line in lines]
     parts = [(n, fill) for _, n, fill in _PARTS if any(line["part"] == n for line in lines)]
     title = "Where the time of a step goes (medians)"

@@ -39,14 +39,15 @@ class Step(NamedTuple):
     decode_requests: int | None = None
     decode_tokens: int | None = None
     kv_tokens: int | None = None
+    is_drafted: bool = False
 
 
 def rows(told: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
     """One row a name."""
     for one in told:
         step = step_of(one["name"][:2000])
-        numbers = (None if n is None or n >= _MOST else n for n in step[3:])
-        yield (one["name"], *step[:3], *numbers)
+        numbers = (None if n is None or n >= _MOST else n for n in step[3:8])
+        yield (one["name"], *step[:3], *numbers, step.is_drafted)
 
 
 def step_of(name: str) -> Step:
@@ -76,7 +77,7 @@ def _vllm(name: str) -> Step | None:
     known = [one for one in (prefill_kv, decode_kv) if one is not None]
     return Step(
         "vllm", 1, _phase(prefill, decode), prefill, prefill_tokens, decode, decode_tokens,
-        sum(known) if known else None,
+        sum(known) if known else None, (decode_tokens or 0) > decode,
     )  # fmt: skip
 
 
@@ -107,7 +108,7 @@ def _sglang(name: str) -> Step | None:
         decode = batch - prefill
     return Step(
         "sglang", 1, phase, prefill, told.get("c_sq", tokens if phase == "prefill" else None),
-        decode, told.get("g_sq"), sum(kv) if kv else None,
+        decode, told.get("g_sq"), sum(kv) if kv else None, word.startswith(("draft", "verify")),
     )  # fmt: skip
 
 
@@ -130,5 +131,6 @@ def _atom(name: str) -> Step | None:
     if phase == "prefill":
         return Step("atom", 1, phase, batch, tokens, 0, None, told.get("sk"))
     if phase == "decode":
-        return Step("atom", 1, phase, 0, None, batch, tokens, told.get("sk"))
+        drafted = (tokens or 0) > (batch or 0)
+        return Step("atom", 1, phase, 0, None, batch, tokens, told.get("sk"), drafted)
     return Step("atom", 1, phase, kv_tokens=told.get("sk"))

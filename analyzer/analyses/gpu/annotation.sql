@@ -9,6 +9,7 @@
 -- returns: prefill_requests BIGINT       -- requests in prefill
 -- returns: prefill_tokens BIGINT         -- their new tokens
 -- returns: decode_requests BIGINT        -- requests in decode
--- returns: decode_tokens BIGINT          -- their new tokens: more than requests = speculation
+-- returns: decode_tokens BIGINT          -- tokens computed of them: drafts count, kept or not
 -- returns: kv_tokens BIGINT              -- cached tokens that the step reads, where told
+-- returns: is_drafted BOOLEAN            -- speculation: it makes or checks drafts
 SELECT name, count(*) AS n FROM resolve_gpu_host WHERE kind = 'annotation' GROUP BY name ORDER BY name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from analyzer.bounds.cells import decode_cell
@@ -11,10 +12,11 @@ from analyzer.bounds.deployed import setting_of
 
 
 def rows(told: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
-    """One row a pair; all have the facts of the one deployment."""
+    """One row a cell; all have the facts of the one deployment."""
     if not told:
         return
-    at = setting_of(json.loads(told[0]["facts"]))
+    at = replace(setting_of(json.loads(told[0]["facts"])), tokens=1.0)
     for one in told:
-        cell = decode_cell(at, one["batch"], one["context"], most=None, pool=None)
-        yield one["batch"], one["context"], one["steps"], cell.expected_ns, cell.attainable_ns
+        batch, context, positions = one["batch"], one["context"], one["positions"]
+        cell = decode_cell(replace(at, drafts=positions - 1), batch, context, most=None, pool=None)
+        yield batch, context, positions, one["steps"], cell.expected_ns, cell.attainable_ns

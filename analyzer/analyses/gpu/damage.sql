@@ -2,10 +2,8 @@
 -- clearly fewer steps than the other ranks, or ranks of the job that are not there.
 -- grain:   one row a damaged rank, and one for the missing ranks of a capture
 -- needs:   gpu_trust, gpu_step
--- param:   enough = 0.95                 -- of the launches with their kernel
 -- param:   some = 20                     -- launches below which a share says nothing
 -- param:   short = 0.5                   -- of the steps that other ranks have
--- param:   one_holds = 0.5               -- of the record in one event
 -- returns: capture BIGINT                -- capture
 -- returns: item VARCHAR                  -- the rank
 -- returns: ranks BIGINT                  -- ranks that it concerns
@@ -24,8 +22,8 @@ judged AS (
     CASE
       WHEN t.is_cut THEN 'cut off'
       WHEN t.lost_records > 0 OR t.is_full THEN 'records lost'
-      WHEN t.launches >= $some AND t.launch_coverage_ratio < $enough THEN 'kernels lost'
-      WHEN t.largest_ratio >= $one_holds AND t.work > 1 THEN 'one event'
+      WHEN t.launches >= $some AND t.lacks_launches THEN 'kernels lost'
+      WHEN t.is_one_event AND t.work > 1 THEN 'one event'
       WHEN t.ranks > 1 AND coalesce(s.steps, 0) < $short * m.steps THEN 'short'
     END AS why
   FROM gpu_trust AS t

@@ -17,7 +17,7 @@
 -- returns: has_all_ranks BOOLEAN         -- it does not communicate, or all other ranks are there
 -- returns: talks BOOLEAN                 -- it communicates
 -- returns: step_ns BIGINT                -- its time on the device, ns
--- returns: token_ns DOUBLE               -- time per token of each request, ns
+-- returns: token_ns DOUBLE               -- time per token of each request, ns; at least, where drafts may be dropped
 -- returns: batch BIGINT                  -- requests; NULL = not told
 -- returns: busy_ns BIGINT                -- device busy, ns
 -- returns: idle_ns BIGINT                -- device idle, ns

@@ -5,6 +5,7 @@
 -- returns: step_name VARCHAR             -- the step
 -- returns: ranks BIGINT                  -- ranks that took part
 -- returns: phase VARCHAR                 -- prefill, decode, mixed, training; NULL = not told
+-- returns: is_decode BOOLEAN             -- it decodes, or no phase is told
 -- returns: straggler VARCHAR             -- the rank that most of the waiting is for; NULL = none
 -- returns: step_ns DOUBLE                -- mean step of the ranks, ns
 -- returns: wait_ns DOUBLE                -- mean waiting of a rank, ns
@@ -44,7 +45,8 @@ bare AS (
   WHERE p.is_whole AND NOT p.is_lull
 )
 SELECT
-  b.capture, b.step_name, count(*) AS ranks, min(b.phase) AS phase, min(s.place) AS straggler,
+  b.capture, b.step_name, count(*) AS ranks, min(b.phase) AS phase,
+  coalesce(min(b.phase), 'decode') = 'decode' AS is_decode, min(s.place) AS straggler,
   avg(b.step_ns) AS step_ns, avg(b.wait_ns) AS wait_ns,
   CASE
     WHEN min(s.place) IS NOT NULL

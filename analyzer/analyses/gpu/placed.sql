@@ -26,9 +26,10 @@ SELECT
   row_number() OVER (
     PARTITION BY w.rank_key, w.device ORDER BY w.start_ns, w.end_ns, w.stream, w.record, w.name
   ) AS nr,
-  w.stream, w.kind, w.name, k.class, k.class_group, w.start_ns, w.end_ns, w.bytes, w.comm_group, w.comm_ranks, w.elements, l.mark,
+  w.stream, w.kind, w.name, coalesce(k.class, 'other') AS class,
+  coalesce(k.class_group, 'other') AS class_group, w.start_ns, w.end_ns, w.bytes, w.comm_group, w.comm_ranks, w.elements, l.mark,
   w.correlation, l.is_graph, l.start_ns AS launch_ns,
   l.end_ns AS launched_ns, l.quiet_ns
 FROM resolve_gpu_work AS w
-JOIN gpu_kernel AS k ON w.kind = k.kind AND w.name = k.name
+LEFT JOIN gpu_kernel AS k ON w.kind = k.kind AND w.name = k.name
 LEFT JOIN gpu_launch AS l ON w.rank_key = l.rank_key AND w.correlation = l.correlation

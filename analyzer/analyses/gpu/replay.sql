@@ -14,6 +14,7 @@
 -- returns: kernels BIGINT                -- device work of it that was recorded
 -- returns: usual BIGINT                  -- as many have most replays of this graph; NULL = not told
 -- returns: is_covered BOOLEAN            -- recorded, and not in part only
+-- returns: is_late BOOLEAN               -- launched behind work that filled the device until the record ended
 WITH replay AS (
   SELECT
     l.*,
@@ -62,7 +63,8 @@ agreed AS (
 SELECT
   r.rank_key, r.correlation, r.mark, r.start_ns, r.end_ns, r.work AS kernels,
   CAST(round(a.usual) AS BIGINT) AS usual,
-  r.work > 0 AND (o.correlation IS NOT NULL OR r.work >= $partly * coalesce(a.usual, 0)) AS is_covered
+  r.work > 0 AND (o.correlation IS NOT NULL OR r.work >= $partly * coalesce(a.usual, 0)) AS is_covered,
+  r.is_late
 FROM replay AS r
 LEFT JOIN opaque AS o ON r.rank_key = o.rank_key AND r.correlation = o.correlation
 LEFT JOIN agreed AS a ON r.rank_key = a.rank_key AND r.graph = a.graph

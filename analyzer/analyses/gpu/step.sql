@@ -15,12 +15,13 @@
 -- returns: prefill_requests BIGINT       -- requests in prefill
 -- returns: prefill_tokens BIGINT         -- their new tokens
 -- returns: decode_requests BIGINT        -- requests in decode
--- returns: decode_tokens BIGINT          -- their new tokens
+-- returns: decode_tokens BIGINT          -- tokens computed of them: drafts count, kept or not
 -- returns: kv_tokens BIGINT              -- cached tokens that the step reads
+-- returns: is_drafted BOOLEAN            -- speculation: it makes or checks drafts
 -- returns: start_ns BIGINT               -- end of the device work before it, ns by the trace's clock
 -- returns: end_ns BIGINT                 -- end of its own, ns
 -- returns: step_ns BIGINT                -- its time on the device: busy and idle, ns
--- returns: token_ns DOUBLE               -- decode: time per token of each request, ns
+-- returns: token_ns DOUBLE               -- decode: time per token of each request, ns; at least, where drafts may be dropped
 -- returns: work BIGINT                   -- kernels, copies and sets
 -- returns: launches BIGINT               -- launches of kernels and graphs
 -- returns: graph_launches BIGINT         -- of them replays of graphs
@@ -102,6 +103,7 @@ known AS (
   SELECT
     j.*, a.engine, coalesce(a.phase, CASE WHEN n.rank_key IS NOT NULL THEN 'training' END) AS phase,
     a.prefill_requests, a.prefill_tokens, a.decode_requests, a.decode_tokens, a.kv_tokens,
+    coalesce(a.is_drafted, FALSE) AS is_drafted,
     -- Before it ran what was not recorded: that time is not idle, and not its own.
     coalesce(b.lost_before, 0) AS lost_before
   FROM joined AS j
@@ -118,10 +120,10 @@ usual AS (
 )
 SELECT
   j.rank_key, r.capture, r.place, j.device, j.step, j.name, j.told_by, j.engine, j.phase,
-  j.prefill_requests, j.prefill_tokens, j.decode_requests, j.decode_tokens, j.kv_tokens,
+  j.prefill_requests, j.prefill_tokens, j.decode_requests, j.decode_tokens, j.kv_tokens, j.is_drafted,
   j.end_ns - j.busy_ns - j.idle_ns AS start_ns, j.end_ns, j.busy_ns + j.idle_ns AS step_ns,
   CASE
-    WHEN coalesce(j.phase, 'decode') = 'decode'
+    WHEN j.phase = 'decode' AND (j.decode_tokens > 0 OR NOT j.is_drafted)
       THEN (j.busy_ns + j.idle_ns)
         / greatest(coalesce(CAST(j.decode_tokens AS DOUBLE) / nullif(j.decode_requests, 0), 1.0), 1.0)
   END AS token_ns,

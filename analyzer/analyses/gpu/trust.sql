@@ -12,6 +12,7 @@
 -- returns: dur_ns BIGINT                 -- length of the record, ns
 -- returns: work BIGINT                   -- kernels, copies, sets and replays with a duration
 -- returns: unlaunched BIGINT             -- of them without a launch in the trace
+-- returns: late_launches BIGINT          -- launches whose work is beyond the record; the others do not count them
 -- returns: launches BIGINT               -- launches of single kernels
 -- returns: launch_coverage_ratio DOUBLE  -- of them with their kernel; NULL = none, or graphs were captured
 -- returns: graph_launches BIGINT         -- launches of graphs
@@ -29,7 +30,10 @@
 -- returns: ranks BIGINT                  -- ranks of the capture in this case
 -- returns: ranks_told BIGINT             -- ranks of the job, as far as told
 -- returns: ranks_missing BIGINT          -- of them not in this case
--- returns: can_idle BOOLEAN              -- idle time, and what follows from it, can be said
+-- returns: lacks_launches BOOLEAN        -- too many launches of single kernels are without their kernel
+-- returns: lacks_graphs BOOLEAN          -- too many launches of graphs are without all their kernels
+-- returns: is_one_event BOOLEAN          -- one event holds most of the record
+-- returns: can_idle BOOLEAN              -- none of these: idle time, and what follows from it, can be said
 WITH device_time AS (
   SELECT rank_key, device, SUM(busy_ns) AS busy_ns FROM gpu_work GROUP BY rank_key, device
 ),
@@ -48,8 +52,11 @@ called AS (
   SELECT
     rank_key, count(*) AS launches, count(CASE WHEN work > 0 THEN 1 END) AS covered
   FROM gpu_launch
-  WHERE is_kernel AND NOT is_graph
+  WHERE is_kernel AND NOT is_graph AND NOT is_late
   GROUP BY rank_key
+),
+late AS (
+  SELECT rank_key, count(*) AS launches FROM gpu_launch WHERE is_late GROUP BY rank_key
 ),
 -- What is launched while a graph is captured does not run.
 captured AS (
@@ -61,6 +68,7 @@ captured AS (
 replayed AS (
   SELECT rank_key, count(*) AS launches, count(CASE WHEN is_covered THEN 1 END) AS covered
   FROM gpu_replay
+  WHERE NOT is_late
   GROUP BY rank_key
 ),
 set_of AS (
@@ -76,7 +84,7 @@ told AS (
   SELECT
     r.*, coalesce(d.work, 0) AS work, coalesce(d.unlaunched, 0) AS unlaunched, d.largest_ns, b.busy_ns,
     coalesce(d.opaque, 0) AS opaque, coalesce(d.talks, 0) = 1 AS talks,
-    coalesce(c.launches, 0) AS launches,
+    coalesce(e.launches, 0) AS late_launches, coalesce(c.launches, 0) AS launches,
     CASE
       WHEN p.rank_key IS NULL THEN CAST(c.covered AS DOUBLE) / nullif(c.launches, 0)
     END AS launch_coverage_ratio,
@@ -88,18 +96,26 @@ told AS (
   LEFT JOIN done AS d ON r.rank_key = d.rank_key
   LEFT JOIN busy AS b ON r.rank_key = b.rank_key
   LEFT JOIN called AS c ON r.rank_key = c.rank_key
+  LEFT JOIN late AS e ON r.rank_key = e.rank_key
   LEFT JOIN captured AS p ON r.rank_key = p.rank_key
   LEFT JOIN replayed AS g ON r.rank_key = g.rank_key
+),
+judged AS (
+  SELECT
+    *, CAST(largest_ns AS DOUBLE) / nullif(dur_ns, 0) AS largest_ratio,
+    coalesce(launch_coverage_ratio < $enough, FALSE) AS lacks_launches,
+    coalesce(graph_coverage_ratio < $enough, FALSE) AS lacks_graphs,
+    coalesce(CAST(largest_ns AS DOUBLE) / nullif(dur_ns, 0) >= $one_holds, FALSE) AS is_one_event
+  FROM told
 )
 SELECT
-  rank_key, capture, place, is_wall, start_ns, dur_ns, work, unlaunched, launches, launch_coverage_ratio,
-  graph_launches, graphs_covered, graph_coverage_ratio, opaque,
-  CAST(largest_ns AS DOUBLE) / nullif(dur_ns, 0) AS largest_ratio,
+  rank_key, capture, place, is_wall, start_ns, dur_ns, work, unlaunched, late_launches,
+  launches, launch_coverage_ratio, graph_launches, graphs_covered, graph_coverage_ratio, opaque, largest_ratio,
   greatest(1 - coalesce(busy_ns, 0) / nullif(dur_ns, 0), 0) AS naive_idle_ratio,
   CAST(overhead_ns AS DOUBLE) / nullif(dur_ns, 0) AS overhead_ratio, coalesce(stacks, FALSE) AS has_stacks,
   NOT coalesce(ended, TRUE) AS is_cut, coalesce(dropped_records, 0) AS lost_records,
   coalesce(stopped_early, FALSE) AS is_full, talks, ranks, ranks_told,
   CASE WHEN ranks_told > ranks THEN ranks_told - ranks ELSE 0 END AS ranks_missing,
-  work > 0 AND coalesce(graph_coverage_ratio, 1) >= $enough AND coalesce(launch_coverage_ratio, 1) >= $enough
-    AND coalesce(CAST(largest_ns AS DOUBLE) / nullif(dur_ns, 0), 0) < $one_holds AS can_idle
-FROM told
+  lacks_launches, lacks_graphs, is_one_event,
+  work > 0 AND NOT lacks_launches AND NOT lacks_graphs AND NOT is_one_event AS can_idle
+FROM judged
