@@ -156,6 +156,18 @@ def test_damage_costs_the_event_it_is_in(tmp_path):
     assert "no valid JSON" in reasons[15]
 
 
+@pytest.mark.parametrize("number", ["1e999999", "9999999999999999.999", "-1e99", '"1\u00b23.456"'])
+def test_a_time_beyond_any_trace_costs_its_event_whatever_reads_it(number, tmp_path):
+    file = tmp_path / "a.json"
+    text = document(steps(5))
+    for damage in ("k1", "k\x02"):  # the second is read by the lenient way
+        one = text.replace('"name": "k1"', f'"name": "{damage}"', 1)
+        file.write_text(one.replace('"ts": 1000110.125', f'"ts": {number}'))
+        rows, _, batches = read(file)
+        assert len(rows) == 9
+        assert [one.record for one in problems_of(batches)] == [7]
+
+
 def test_a_packed_trace_is_known_again(tmp_path):
     noise = random.Random(1)
     events = steps(30_000)

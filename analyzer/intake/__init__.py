@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -183,9 +184,8 @@ def _store_one(
     known = case.catalog.shorter(reader.name, file.begin)
     file.forget()
     gathered = _gathered(early, known)
-    watched = not early and not known and type(file) is InputFile and _costly(file)
-    if watched:
-        file.watch()
+    beside = not early and not known and type(file) is InputFile and file.size >= _LARGE_BYTES
+    if beside:
         sha, size, grown = "", 0, None
     elif early and gathered:
         sha, size, grown = early.sha256, early.bytes, None
@@ -200,14 +200,17 @@ def _store_one(
         "path": file.name, "sha256": sha, "bytes": size, "container": file.container,
         "reader": reader.name, "reader_version": reader.version, "record_unit": reader.record_unit,
     }  # fmt: skip
-    with case.file(row, grown, gathered, file.begin) as writer:
+    with (
+        _fingerprinted(file) if beside else nullcontext() as fingerprint,
+        case.file(row, grown, gathered, file.begin) as writer,
+    ):
         for batch in () if gathered else batches(file, reader, options, writer.gathered):
             writer.append(batch)
             tick(file.position)
         if gathered:
             tick(file.size)
-        if watched:
-            sha, size = file.passed or file.fingerprint()[:2]
+        if fingerprint:
+            sha, size = fingerprint()
             if case.knows(sha):
                 raise _Known(size)
             writer.told(sha256=sha, bytes=size)
@@ -229,9 +232,24 @@ class _Known(Exception):
         self.bytes = size
 
 
-def _costly(file: InputFile) -> bool:
-    """Whether unpacking it twice, once for its fingerprint, takes long."""
-    return file.packing != "plain" and file.size >= _LARGE_BYTES
+@contextmanager
+def _fingerprinted(file: InputFile) -> Iterator[Callable[[], tuple[str, int]]]:
+    """The fingerprint and size of a large file, taken while it is read."""
+    if file.packing != "plain":
+        file.watch()
+        yield lambda: file.passed or file.fingerprint()[:2]
+        return
+    size = file.size
+    with ThreadPoolExecutor(1, "fingerprint") as pool:
+        other = InputFile(file.path, file.name)
+        found = pool.submit(other.fingerprint, frozenset((size,)))
+
+        def told() -> tuple[str, int]:
+            sha, total, prefixes = found.result()
+            # What a log gained meanwhile may have come too late to be read.
+            return (prefixes[size], size) if size in prefixes else (sha, total)
+
+        yield told
 
 
 def _gathered(early: Early | None, known: Sequence[KnownSource]) -> Gathered | None:

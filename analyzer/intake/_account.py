@@ -16,7 +16,7 @@ Run = dict[int, int]
 
 def nothing_fits(plan: Plan, jobs: list[Job]) -> str:
     """No file has what the mapping needs."""
-    lines = [f"{plan.name} fits none of the {len(jobs)} files"]
+    lines = [f"{plan.name} fits {_none_of(jobs)}"]
     lines += [f"  {job.why}" for job in jobs[:_SHOWN_PROBLEMS]]
     return "\n".join(lines)
 
@@ -25,11 +25,15 @@ def nothing_recognised(jobs: list[Job], paths: Sequence[str]) -> str:
     """No reader knows any of the files."""
     if not jobs:
         return f"there is no file to read in {', '.join(paths)}"
-    lines = [f"none of the {len(jobs)} files looks like a log this version knows"]
+    lines = [f"{_none_of(jobs)} looks like a log this version knows"]
     lines += [f"  {job.file.name}: {job.why}" for job in jobs[:_SHOWN_PROBLEMS]]
     if len(jobs) > _SHOWN_PROBLEMS:
         lines.append(f"  … and {len(jobs) - _SHOWN_PROBLEMS} more")
     return "\n".join(lines)
+
+
+def _none_of(jobs: list[Job]) -> str:
+    return "no file" if len(jobs) == 1 else f"none of the {len(jobs)} files"
 
 
 def nothing_read(files: list[FileRead]) -> str:

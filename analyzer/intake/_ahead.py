@@ -33,8 +33,10 @@ from analyzer.store.catalog import Catalog
 
 _FEWEST_FILES, _FEWEST_BYTES = 24, 4 * 2**20
 """What is less is read sooner than processes are started."""
+_FEW_BYTES = 12 * 2**20
+"""So much is worth it in two files too, as the traces of some ranks are."""
 _MOST_FILE_BYTES = 8 * 2**20
-_MOST_ROWS = 100_000
+_MOST_ROWS = 250_000
 _BATCH_BYTES, _BATCH_FILES = 4 * 2**20, 50
 """What a process reads between two answers."""
 _MOST_PROCESSES = 4
@@ -176,10 +178,12 @@ def batches(
 
 def _processes(files: Sequence[InputFile]) -> int:
     """How many are worth it, and safe to start."""
-    if sys.platform != "linux" or len(files) < _FEWEST_FILES or threading.active_count() > 1:
+    if sys.platform != "linux" or threading.active_count() > 1:
         return 0
+    sizes = [size for size in map(_size, files) if size <= _MOST_FILE_BYTES]
+    enough = _FEWEST_BYTES if len(sizes) >= _FEWEST_FILES else _FEW_BYTES
     processors = len(os.sched_getaffinity(0))
-    if processors < 2 or sum(_size(file) for file in files) < _FEWEST_BYTES:
+    if processors < 2 or len(sizes) < 2 or sum(sizes) < enough:
         return 0
     own = str(os.getpid())
     threads = [one for one in Path("/proc/self/task").iterdir() if one.name != own]

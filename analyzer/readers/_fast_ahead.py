@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TypeVar
@@ -35,3 +35,18 @@ def ahead(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
         finally:
             for one in waiting:
                 one.cancel()
+
+
+def ahead_of(items: Generator[_T]) -> Iterator[_T]:
+    """What a generator gives, some items ahead; it runs and ends in a thread of its own."""
+    waiting: deque[Future[_T | None]] = deque()
+    with ThreadPoolExecutor(1, "read-ahead") as pool:
+        try:
+            waiting.extend(pool.submit(next, items, None) for _ in range(_AHEAD))
+            while (item := waiting.popleft().result()) is not None:
+                waiting.append(pool.submit(next, items, None))
+                yield item
+        finally:
+            for one in waiting:
+                one.cancel()
+            pool.submit(items.close)

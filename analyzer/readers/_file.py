@@ -6,7 +6,6 @@ Members of archives are files of their own: :mod:`analyzer.readers._archive`.
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import zstandard
+
+# Intel's: it unpacks in a third of zlib's time, which is most of what reading a large log takes.
+from isal import isal_zlib
 
 HEAD_BYTES = 64 * 1024
 BLOCK_BYTES = 8 * 1024 * 1024
@@ -185,7 +187,7 @@ class InputFile:
 
     def _gunzip(self, size: int) -> Iterator[bytes]:
         # gzip.GzipFile loses the last block of a cut file; decompressobj gives all that is there.
-        step = zlib.decompressobj(wbits=31)
+        step = isal_zlib.decompressobj(wbits=31)
         fresh = True
         try:
             with self.open_raw() as stream:
@@ -195,7 +197,7 @@ class InputFile:
                         if step.eof:
                             if not data.strip(b"\0"):
                                 return
-                            step, fresh = zlib.decompressobj(wbits=31), True
+                            step, fresh = isal_zlib.decompressobj(wbits=31), True
                         out = step.decompress(data, size)
                         fresh = False
                         data = step.unconsumed_tail or step.unused_data
@@ -203,7 +205,7 @@ class InputFile:
                             yield out
                 while out := step.decompress(b"", size):
                     yield out
-        except zlib.error as error:
+        except isal_zlib.error as error:  # type: ignore[misc] # a class, whatever its stub says
             self.cut = f"gzip data is damaged ({error}); what came before was read"
             return
         if not step.eof and not fresh:

@@ -60,6 +60,10 @@ _ESCAPE = re.compile(r'\\(?!["\\/bfnrtu])')
 _NOT_FINITE = re.compile(r"(?<=[:\[,\s])-?(?:nan|inf(?:inity)?)(?=\s*[,}\]])", re.IGNORECASE)
 
 
+_Axes = tuple[Any, ...] | dict[str, Any] | str | float | bool | None
+"""Any JSON; a list as what can be looked up."""
+
+
 class Args(msgspec.Struct, gc=False):
     """What is used of an event's ``args``; any type, for some writers give numbers as text."""
 
@@ -68,8 +72,8 @@ class Args(msgspec.Struct, gc=False):
     stream: Any = None
     correlation: Any = None
     bytes: Any = None
-    grid: Any = None
-    block: Any = None
+    grid: _Axes = None
+    block: _Axes = None
     graph_id: Any = msgspec.field(default=None, name="graph id")
     graph_node: Any = msgspec.field(default=None, name="graph node id")
     collective: Any = msgspec.field(default=None, name="Collective name")

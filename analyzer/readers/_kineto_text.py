@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,7 +25,9 @@ _SPACE = re.compile(rb"[\s,]*")
 _KEY = re.compile(r'[\s,{]*"([^"\\]{1,200})"\s*:\s*')
 LEARN_BYTES = 256 * 1024
 """Enough of a file to know its layout."""
-_BLOCK_BYTES = 4 * 1024 * 1024
+_BLOCK_BYTES = 1024 * 1024
+"""What is unpacked, hashed and looked through while it is in the processor's cache."""
+_BLOCKS_AHEAD = 4
 _HOLD_BYTES = 1024 * 1024
 """What follows the events is shorter than this, so the end of the array is seen in one piece."""
 _MOST_BYTES = 64 * 1024 * 1024
@@ -65,7 +67,7 @@ class Text:
         """It ends as it should."""
         self.begin = b""
         """The first events."""
-        self._blocks = _one_ahead(file.blocks(_BLOCK_BYTES))
+        self._blocks = _ahead(file.blocks(_BLOCK_BYTES))
         self._rest = bytearray()
         self._offset = 0
         self._head()
@@ -106,23 +108,26 @@ class Text:
             return
         border, rest = _learned(self.begin), bytes(self._rest)
         self._rest = bytearray()
-        for block in self._blocks:
-            rest += block
-            if border is None or len(rest) < 2 * _HOLD_BYTES:
-                border = border or _learned(rest[-LEARN_BYTES:])
-                if len(rest) < _MOST_BYTES:
-                    continue
-            cut = -1 if border is None else rest.rfind(border.text, 0, len(rest) - _HOLD_BYTES)
-            if border is not None and cut >= 0:
-                yield Chunk(rest[: cut + border.close], border, self._offset)
-                cut += len(border.text) - 1
-            elif len(rest) > _MOST_BYTES:
-                cut = len(rest)
-                yield Chunk(rest[:1024], None, self._offset, broken=True)
-            else:
+        held: deque[bytes] = deque()
+        for one in self._blocks:
+            held.append(one)
+            if sum(map(len, held)) - len(held[0]) < _HOLD_BYTES:
                 continue
-            rest = rest[cut:]
-            self._offset += cut
+            block = held.popleft()
+            border = border or _learned((rest + block)[-LEARN_BYTES:])
+            cut = -1 if border is None else block.rfind(border.text)
+            if border is None or cut < 0:
+                rest += block
+                if len(rest) > _MOST_BYTES:
+                    yield Chunk(rest[:1024], None, self._offset, broken=True)
+                    self._offset += len(rest)
+                    rest = b""
+                continue
+            data = b"".join((rest, memoryview(block)[: cut + border.close]))
+            yield Chunk(data, border, self._offset)
+            rest = block[cut + len(border.text) - 1 :]
+            self._offset += len(data) + len(border.text) - 1 - border.close
+        rest = b"".join((rest, *held))
         yield from self._last(rest, border)
 
     def _last(self, rest: bytes, border: Border | None) -> Iterator[Chunk]:
@@ -138,12 +143,12 @@ class Text:
             yield Chunk(rest, border, self._offset, broken=not rest.endswith(b"}"))
 
 
-def _one_ahead(blocks: Iterator[bytes]) -> Generator[bytes, None, None]:
-    """Each block, while a thread unpacks the next one."""
+def _ahead(blocks: Iterator[bytes]) -> Generator[bytes, None, None]:
+    """Each block, while a thread unpacks the next ones."""
     with ThreadPoolExecutor(1, "unpack") as pool:
-        coming = pool.submit(next, blocks, b"")
-        while block := coming.result():
-            coming = pool.submit(next, blocks, b"")
+        coming = deque(pool.submit(next, blocks, b"") for _ in range(_BLOCKS_AHEAD))
+        while block := coming.popleft().result():
+            coming.append(pool.submit(next, blocks, b""))
             yield block
 
 

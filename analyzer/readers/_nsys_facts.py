@@ -107,7 +107,7 @@ def trace_rows(facts: Facts, told: Told, rank: Rank) -> list[dict[str, Any]]:
         "record": 1, "world_size": None, "device_name": names.pop() if len(names) == 1 else None,
         "devices": facts.devices, "vendor": "nvidia", "profiler": "nsys",
         "schema_version": facts.schema, "clock": "relative" if facts.base_ns is None else "wall",
-        "base_ns": facts.base_ns or None, "resolution_ns": 1, "ended": True, "stacks": None,
+        "base_ns": facts.base_ns or None, "resolution_ns": 1, "ended": told.ended, "stacks": None,
         "dropped_records": facts.dropped, "stopped_early": facts.full or None,
         "errors": facts.errors,
     }  # fmt: skip

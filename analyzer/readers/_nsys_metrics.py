@@ -41,15 +41,13 @@ def metric_rows(
                 wanted.setdefault(column, []).append((kind, metric))
     if not wanted:
         return
-    cells = ["CASE typeof(timestamp) WHEN 'integer' THEN timestamp END", "typeId & 255", "count(*)"]
-    for pairs in wanted.values():
+    cells = {"time": "timestamp", "device": "typeId & 255", "rows": "count(*)"}
+    for column, pairs in wanted.items():
         fits = " OR ".join(f"(typeId = {kind} AND metricId = {metric})" for kind, metric in pairs)
         # Whole numbers only, as all columns of a scan: thousandths of a percent, or of a MHz.
-        cells.append(f"CAST(round(max(CASE WHEN {fits} THEN value * 1000.0 END)) AS INTEGER)")
-    select = (
-        f"SELECT {', '.join(cells)} FROM GPU_METRICS GROUP BY timestamp, typeId & 255 ORDER BY 1, 2"
-    )
-    for raw in scan(path, select, ["time", "device", "rows", *wanted]):
+        cells[column] = f"CAST(round(max(CASE WHEN {fits} THEN value * 1000.0 END)) AS INTEGER)"
+    groups = "timestamp, typeId & 255"
+    for raw in scan(path, cells, f"FROM GPU_METRICS GROUP BY {groups} ORDER BY {groups}"):
         if raw.num_rows:
             batch, before = _batch(raw, base_ns, before)
             yield batch

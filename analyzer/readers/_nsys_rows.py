@@ -38,6 +38,7 @@ _NO_STREAM = 2**32 - 1
 _UNKNOWN = 63
 _SMALL = Limits(0, _UNKNOWN)
 _WHOLE = pa.int64()
+_NO = pa.scalar(False)  # noqa: FBT003
 
 ON_DEVICE = (
     "start",
@@ -89,6 +90,8 @@ class Told:
     rank: int | None = None
     """The rank of the only process, where the file's name tells it."""
     seen: dict[int, Extent] = field(default_factory=dict)
+    ended: bool = True
+    """No table was damaged."""
 
 
 def pid_of(ids: pa.Array) -> pa.Array:
@@ -130,7 +133,7 @@ def _column(columns: dict[str, pa.Array], name: str, rows: int) -> pa.Array:
 
 def _within(values: pa.Array, limits: Any) -> pa.Array:  # noqa: ANN401 - Limits
     inside = pc.and_(pc.greater_equal(values, limits.start), pc.less(values, limits.stop))
-    return pc.fill_null(inside, False)  # noqa: FBT003
+    return pc.fill_null(inside, _NO)
 
 
 def _counts(values: pa.Array) -> pa.Array:
@@ -151,13 +154,14 @@ def _wanted(
 ) -> tuple[pa.Array | None, dict[str, int]]:
     """Which rows are read, and why the others are not; None where all are."""
     if source.kind == "graph":
-        untimed = pc.fill_null(pc.less_equal(columns["end"], columns["start"]), False)  # noqa: FBT003
+        untimed = pc.fill_null(pc.less_equal(columns["end"], columns["start"]), _NO)
         return _but(untimed, UNTIMED)
     if source.kind == "runtime":
-        ids = pc.unique(columns["nameId"]).drop_null().to_pylist()
+        called = _column(columns, "nameId", len(columns["start"]))
+        ids = pc.unique(called).drop_null().to_pylist()
         names = told.names(ids)
         telling = [i for i in ids if TELLING.search(names.get(i, ""))]
-        known = pc.is_in(columns["nameId"], pa.array(telling, _WHOLE))
+        known = pc.is_in(called, pa.array(telling, _WHOLE))
         return _but(pc.and_(pc.invert(known), _short(columns)), SHORT_CALLS)
     if source.kind != "annotation":
         return None, {}
@@ -178,7 +182,7 @@ def _but(rows: pa.Array, why: str) -> tuple[pa.Array | None, dict[str, int]]:
 
 def _short(columns: dict[str, pa.Array]) -> pa.Array:
     durs = pc.subtract(columns["end"], columns["start"])
-    return pc.fill_null(pc.less(durs, LONG_NS), False)  # noqa: FBT003
+    return pc.fill_null(pc.less(durs, LONG_NS), _NO)
 
 
 def _texts(columns: dict[str, pa.Array], told: Told) -> pa.DictionaryArray:
@@ -215,7 +219,7 @@ def _operator(text: str | None) -> str | None:
 def _operators(columns: dict[str, pa.Array], told: Told) -> pa.Array:
     texts = _texts(columns, told)
     words = [(word or "").endswith(_ONE) for word in texts.dictionary.to_pylist()]
-    return pc.fill_null(pa.array(words, pa.bool_()).take(texts.indices), False)  # noqa: FBT003
+    return pc.fill_null(pa.array(words, pa.bool_()).take(texts.indices), _NO)
 
 
 def _named(
@@ -340,19 +344,22 @@ def _note(source: Source, table: pa.Table, pids: pa.Array, told: Told) -> None:
     ends = pc.add(table["start_ns"], table["dur_ns"])
     several = len(told.pids) > 1
     for pid in told.pids if several else (0,):
-        mine = pc.fill_null(pc.equal(pids, pid), False) if several else None  # noqa: FBT003
-        some, last = (table, ends) if mine is None else (table.filter(mine), ends.filter(mine))
-        if not some.num_rows:
+        starts, last, kinds = table["start_ns"], ends, table["kind"]
+        if several:
+            mine = pc.fill_null(pc.equal(pids, pid), _NO)
+            starts, last = starts.filter(mine), last.filter(mine)
+            kinds = kinds.filter(mine) if source.kind == "runtime" else kinds
+        if not len(starts):
             continue
         seen = told.seen.setdefault(pid, Extent())
-        low, high = pc.min(some["start_ns"]).as_py(), pc.max(last).as_py()
-        seen.first = low if seen.first is None else min(seen.first, low)
-        seen.last = high if seen.last is None else max(seen.last, high)
+        first, end = pc.min(starts).as_py(), pc.max(last).as_py()
+        seen.first = first if seen.first is None else min(seen.first, first)
+        seen.last = end if seen.last is None else max(seen.last, end)
         if source.kind == "runtime":
-            counted = pc.value_counts(some["kind"].combine_chunks().dictionary_decode())
+            counted = pc.value_counts(kinds.combine_chunks().dictionary_decode())
             seen.kinds.update({one["values"]: one["counts"] for one in counts_of(counted)})
         else:
-            seen.kinds[source.kind] += some.num_rows
+            seen.kinds[source.kind] += len(starts)
 
 
 def counts_of(counted: pa.Array) -> list[dict[str, Any]]:

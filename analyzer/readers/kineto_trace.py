@@ -6,9 +6,11 @@ Times are microseconds with decimals, from a base that the trace names (new writ
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from analyzer.contract.types import Batch, Problem
 from analyzer.readers._file import BOM, Head, InputFile
@@ -61,8 +63,9 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 
     rows = Rows(base, rank.number, sifted=picker.sifted)
     account = _Account(rows)
     for chunk in text.chunks():
-        picked = picker.pick(chunk)
-        rows.take(picked, account.records)
+        with _uncollected():
+            picked = picker.pick(chunk)
+            rows.take(picked, account.records)
         account.add(picked.total, picked.ignored, picked.problems)
         if len(rows) >= _ROWS:
             yield from account.batches()
@@ -73,6 +76,18 @@ def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 
     )  # fmt: skip
     assumed = () if rows.wall or not rows.seen else (_WALL,)
     yield Batch(tables=tables_of(gpu_trace=told), assumed=assumed)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the collector: it would look through fresh events again and again for cycles."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class _Account:

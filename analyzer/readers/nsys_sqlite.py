@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyzer.contract.types import Batch, Problem
+from analyzer.readers._fast_ahead import ahead_of
 from analyzer.readers._file import Head, InputFile
 from analyzer.readers._gpu_rows import LONG_NS, SHORT_CALLS, TELLING
 from analyzer.readers._kineto_facts import rank_of
@@ -43,18 +44,22 @@ from analyzer.readers._nsys_rows import (
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import tables_of
 from analyzer.readers._sqlite import (
+    EARLY,
     MAGIC,
     blob,
+    ends_early,
+    named,
     on_disk,
     opened,
     read_database,
     scan,
     tables,
-    whole,
+    told,
 )
 
 _OURS = re.compile(
-    rb"CREATE TABLE [`\"\[]?(?:CUPTI_ACTIVITY_\w+|NVTX_EVENTS|TARGET_INFO_GPU|ANALYSIS_DETAILS)"
+    rb"CREATE TABLE [`\"\[]?"
+    rb"(?:CUPTI_ACTIVITY_\w+|NVTX_EVENTS|TARGET_INFO_\w+|ANALYSIS_(?:DETAILS|FILE))"
 )
 _WANTED = "not a SQLite database: `nsys export --type sqlite FILE.nsys-rep` makes one"
 _DAMAGED = (
@@ -71,6 +76,10 @@ _MOST_SMALL = 10_000
 """Rows read of a table that has a handful."""
 _MOST_IDS = 500
 """Ids in one look-up; SQLite takes no more than a thousand."""
+_TEXT = frozenset(("text",))
+_EXTENT = ("count(*)", "min(rowid)", "max(rowid)")
+_Raw = tuple[Source, pa.RecordBatch, pa.Array]
+"""Rows of a table as they are, and the number of each as a record."""
 
 
 def probe(head: Head) -> Claim:
@@ -90,6 +99,16 @@ class _Export:
     database: sqlite3.Connection
     columns: dict[str, frozenset[str]]
     strings: dict[int, str] = field(default_factory=dict)
+    damage: str = ""
+    """What kept all of it from being read, tables of events aside."""
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """All rows; none where they are damaged."""
+        try:
+            return self.database.execute(sql).fetchall()
+        except sqlite3.DatabaseError as error:
+            self.damage = told(error)
+            return []
 
     def rows(self, table: str, columns: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
         """A small table; columns it lacks are NULL, and a table that is not there is empty."""
@@ -97,9 +116,7 @@ class _Export:
         if not known or not known & set(columns):
             return []
         cells = ", ".join(f'"{one}"' if one in known else "NULL" for one in columns)
-        return self.database.execute(
-            f'SELECT {cells} FROM "{table}" LIMIT {_MOST_SMALL}'
-        ).fetchall()
+        return self.ask(f'SELECT {cells} FROM "{table}" LIMIT {_MOST_SMALL}')
 
     def names(self, ids: Iterable[int]) -> dict[int, str]:
         """Strings by their ids; each is looked up once."""
@@ -107,9 +124,9 @@ class _Export:
         if missing and {"id", "value"} <= self.columns.get("StringIds", frozenset()):
             for at in range(0, len(missing), _MOST_IDS):
                 some = ", ".join(str(one) for one in missing[at : at + _MOST_IDS])
-                found = self.database.execute(
+                found = self.ask(
                     f"SELECT id, substr(value, 1, {_MOST_NAME}) FROM StringIds WHERE id IN ({some})"
-                ).fetchall()
+                )
                 self.strings.update(
                     (key, value.decode("utf-8", "replace"))
                     for key, value in found if isinstance(value, bytes)
@@ -121,8 +138,11 @@ class _Export:
         found: set[int] = set()
         for source in SOURCES:
             if source.on_device and "globalPid" in self.columns.get(source.table, ()):
-                cells = self.database.execute(f'SELECT DISTINCT globalPid FROM "{source.table}"')
-                found |= {one >> 24 & 0xFFFFFF for (one,) in cells if isinstance(one, int)}
+                asked = f'SELECT DISTINCT globalPid FROM "{source.table}"'
+                with suppress(sqlite3.DatabaseError):  # told when its rows are read
+                    for (one,) in self.database.execute(asked):
+                        if isinstance(one, int):
+                            found.add(one >> 24 & 0xFFFFFF)
         return tuple(sorted(found))
 
     def overhead(self) -> dict[int, int]:
@@ -132,78 +152,85 @@ class _Export:
             if {"start", "end", "globalTid", "overheadType"} <= self.columns.get(
                 table, frozenset()
             ):
-                cells = self.database.execute(
+                cells = self.ask(
                     f'SELECT globalTid >> 24 & 16777215, sum(CAST("end" AS REAL) - start) '
                     f'FROM "{table}" '
                     f'WHERE "end" > start AND overheadType IN ({PROFILER}) GROUP BY 1'
-                ).fetchall()
+                )
                 total.update({
                     pid: round(ns) for pid, ns in cells
                     if isinstance(pid, int) and isinstance(ns, float) and 0 <= ns < _MOST_NS
                 })  # fmt: skip
         return dict(total)
 
-    def telling(self, table: str) -> list[int]:
-        """Ids of the names of calls that launch, copy or await something."""
-        cells = self.database.execute(f'SELECT DISTINCT nameId FROM "{table}"').fetchall()
-        ids = [one for (one,) in cells if isinstance(one, int)]
-        names = self.names(ids)
-        return [one for one in ids if TELLING.search(names.get(one, ""))]
-
     def extent(self, table: str) -> tuple[int, bool]:
         """Rows of a table, and whether a row's own number says which of them it is."""
-        rows, low, high = self.database.execute(
-            f'SELECT count(*), min(rowid), max(rowid) FROM "{table}"'
-        ).fetchone()
-        return rows, bool(rows) and low == 1 and high == rows
+        # Asked for together, each row would be looked at.
+        asked = (f'(SELECT {one} FROM "{table}")' for one in _EXTENT)
+        rows, low, high = self.database.execute(f"SELECT {', '.join(asked)}").fetchone()
+        own = "rowid" not in map(str.lower, self.columns[table])
+        return rows, own and bool(rows) and low == 1 and high == rows
 
 
-def _select(
-    export: _Export, source: Source, *, numbered: bool
-) -> tuple[str, list[str], str | None]:
-    """The SELECT of a table, its columns, and why rows are left out by it already."""
+def _left(export: _Export, source: Source) -> tuple[str, str, int]:
+    """Which rows of a table are read, as SQL, why not the others, and how many there are."""
     known = export.columns[source.table]
-    names = [name for name in source.columns if name in known]
-    cells = [blob(n, _MOST_RANGE) if n == "text" else whole(n) for n in names]
-    if numbered:
-        names, cells = [*names, "record"], [*cells, "rowid"]
-    where, why = "", None
-    if source.kind == "runtime" and "nameId" in known and numbered:
-        ids = ", ".join(str(one) for one in export.telling(source.table))
-        where, why = f'WHERE nameId IN ({ids}) OR "end" - start >= {LONG_NS}', SHORT_CALLS
-    if source.kind == "annotation" and "text" in known and numbered:
-        words = " OR ".join(f"instr(coalesce(text, ''), '{one}') > 0" for one in OPERATOR)
-        where = f'WHERE "end" - start >= {LONG_NS} OR "end" IS NULL OR NOT ({words})'
+    named_there = {"id", "value"} <= export.columns.get("StringIds", frozenset())
+    if source.kind == "runtime" and "nameId" in known and named_there:
+        words = " OR ".join(f"instr(value, '{one}')" for one in TELLING.pattern.split("|"))
+        telling = f"nameId IN (SELECT id FROM StringIds WHERE {words})"
+        where, why = f'{telling} OR "end" - start >= {LONG_NS}', SHORT_CALLS
+    elif source.kind == "annotation" and "text" in known:
+        words = " OR ".join(f"instr(text, '{one}')" for one in OPERATOR)
+        where = f'"end" - start >= {LONG_NS} OR "end" IS NULL OR ({words}) IS NOT TRUE'
         why = SMALL
-    return f'SELECT {", ".join(cells)} FROM "{source.table}" {where}', names, why
+    else:
+        return "", "", 0
+    # Records are counted before any is left out, so only where a row tells its number.
+    rows, dense = export.extent(source.table)
+    return (f"WHERE {where}", why, rows) if dense else ("", "", rows)
 
 
-def _events(export: _Export, facts: Told, base: int) -> Iterator[Batch]:
-    """Batches of all tables; ``base`` counts the records before."""
-    for source in SOURCES:
-        known = export.columns.get(source.table, frozenset())
-        if not {"start", "end"} <= known:
-            continue
-        rows, numbered = export.extent(source.table)
-        select, names, why = _select(export, source, numbered=numbered)
-        met = 0
-        for raw in scan(export.path, select, names, frozenset(("text",)) & set(names)):
-            if not raw.num_rows:
-                continue
-            if numbered:
-                records = pc.add(raw.column("record"), base)
-            else:
-                records = pa.array(range(base + met + 1, base + met + raw.num_rows + 1), pa.int64())
-            met += raw.num_rows
-            yield batch_of(source, raw, records, facts)
-        if why and rows > met:
-            yield Batch(records=rows - met, ignored={why: rows - met})
-        base += rows
+def _table(export: _Export, source: Source, base: int) -> Generator[_Raw | Batch, None, int]:
+    """Batches of one table; ``base`` records came before it, and it returns how many by its end."""
+    known = export.columns[source.table]
+    cells = {
+        name: blob(name, _MOST_RANGE) if name == "text" else named(name)
+        for name in source.columns
+        if name in known and not (name == "shortName" and "demangledName" in known)
+    }
+    where, why, rows, met, last = "", "", 0, 0, base
+    with suppress(sqlite3.DatabaseError):  # told by the scan, which gives what comes before it
+        where, why, rows = _left(export, source)
+    if where:
+        cells["record"] = "rowid"
+    try:
+        for raw in scan(export.path, cells, f'FROM "{source.table}" {where}', _TEXT & set(cells)):
+            places = range(last + 1, last + raw.num_rows + 1)
+            records = pc.add(raw.column("record"), base) if where else pa.array(places)
+            met, last = met + raw.num_rows, records[-1].as_py()
+            yield source, raw, records
+    except sqlite3.DatabaseError as error:
+        yield _damaged(last + 1, told(error))
+        return max(base + rows, last + 1)
+    if why and rows > met:
+        yield Batch(records=rows - met, ignored={why: rows - met})
+    return base + max(rows, met)
+
+
+def _scanned(path: Path, columns: dict[str, frozenset[str]]) -> Generator[_Raw | Batch]:
+    """Batches of all tables of events, what was left in them, and what is damaged."""
+    with closing(opened(path, short=True)) as database:
+        export, records = _Export(path, database, columns), 1
+        for source in SOURCES:
+            if {"start", "end"} <= columns.get(source.table, frozenset()):
+                records = yield from _table(export, source, records)
 
 
 def _database(file: InputFile) -> Iterator[Batch]:
-    with on_disk(file) as path, closing(opened(path)) as database:
+    with on_disk(file) as path, closing(opened(path, short=True)) as database:
         export = _Export(path, database, tables(database))
+        export.damage = EARLY if ends_early(path) else ""
         if not any(source.table in export.columns for source in SOURCES):
             yield Batch(records=1, problems=(Problem(1, _NOTHING),))
             return
@@ -211,15 +238,27 @@ def _database(file: InputFile) -> Iterator[Batch]:
         facts.overhead_ns.update(export.overhead())
         rank = rank_of({}, file.name)
         shared = Told(export.names, facts.base_ns, export.pids(), rank.number)
-        counted: Counter[str] = Counter()
-        yield Batch(tables_of(deployment=deployment_rows(facts)), records=1, used=1)
-        for batch in _events(export, shared, 1):
-            counted["records"] += batch.records
+        records = 1
+        yield Batch(tables_of(deployment=deployment_rows(facts)), records=records, used=records)
+        for raw in ahead_of(_scanned(path, export.columns)):
+            batch = raw if isinstance(raw, Batch) else batch_of(*raw, shared)
+            shared.ended &= batch is not raw or not batch.problems
+            records += batch.records
             yield batch
-        yield from metric_rows(
-            export.rows, path, export.columns, facts.base_ns, counted["records"] + 1
-        )
+        try:
+            for batch in metric_rows(export.rows, path, export.columns, facts.base_ns, records):
+                records += batch.records
+                yield batch
+        except sqlite3.DatabaseError as error:
+            export.damage = told(error)
+        if export.damage:
+            shared.ended = False
+            yield _damaged(records + 1, export.damage)
         yield _last(facts, shared, trace_rows(facts, shared, rank))
+
+
+def _damaged(record: int, why: str) -> Batch:
+    return Batch(records=1, problems=(Problem(record, _DAMAGED.format(why=why)),))
 
 
 def _last(facts: Facts, shared: Told, rows: list[dict[str, Any]]) -> Batch:

@@ -8,7 +8,14 @@ from typing import Any
 
 from analyzer.contract.types import Batch
 from analyzer.readers._bill import add_line, exact, in_tokens, name
-from analyzer.readers._bill_pages import Period, period_of, read_pages, result_keys, take_buckets
+from analyzer.readers._bill_pages import (
+    Period,
+    is_empty_page,
+    period_of,
+    read_pages,
+    result_keys,
+    take_buckets,
+)
 from analyzer.readers._bill_words import kind_in, tier_in, tokens_in
 from analyzer.readers._exports import begin_of
 from analyzer.readers._file import Head, InputFile
@@ -29,6 +36,8 @@ def probe(head: Head) -> Claim:
         return Claim(1, "")
     if any(keys >= _TABLE for keys in begin_of(head, (b"amount_currency",)).shapes()):
         return Claim(1, "")
+    if is_empty_page(head):
+        return Claim(0.9, "a usage or cost report without a line: ask for the days of the logs")
     return Claim(0, "it has no buckets of OpenAI's costs API")
 
 

@@ -31,7 +31,16 @@ from analyzer.readers._gpu_rows import (
 from analyzer.readers._kineto_facts import rank_of
 from analyzer.readers._reader import Claim, Options, Reader
 from analyzer.readers._rows import COUNTS, clean
-from analyzer.readers._sqlite import MAGIC, on_disk, opened, read_database, scan, tables
+from analyzer.readers._sqlite import (
+    EARLY,
+    MAGIC,
+    ends_early,
+    on_disk,
+    opened,
+    read_database,
+    scan,
+    tables,
+)
 from analyzer.readers._times import DURATIONS
 
 _OURS = re.compile(
@@ -103,8 +112,10 @@ class _Process:
         return {one: self.names[table, one] for one in wanted if (table, one) in self.names}
 
 
-def _select(process: _Process, table: str, cells: tuple[str, ...]) -> tuple[str, list[str]] | None:
-    """A SELECT over one kind of record in either layout; None where the table is not there."""
+def _select(
+    process: _Process, table: str, cells: tuple[str, ...]
+) -> tuple[dict[str, str], str] | None:
+    """What to scan for one kind of record in either layout; None where the table is not there."""
     own = process.columns.get(process.tables.get(table, ""), frozenset())
     pointed = {"start_id", "end_id"} <= own and process.has("rocpd_timestamp", "id", "value")
     if not own or not ({"start", "end"} <= own or pointed):
@@ -130,9 +141,8 @@ def _select(process: _Process, table: str, cells: tuple[str, ...]) -> tuple[str,
             if process.has("rocpd_event", name):
                 places[name] = f"v.{name}"
     places |= {name: f'e."{name}"' for name in cells if name in own}
-    names = [name for name in cells if name in places]
-    told = ", ".join(f"CASE typeof({places[n]}) WHEN 'integer' THEN {places[n]} END" for n in names)
-    return f"SELECT {told} FROM {' '.join(joins)} ORDER BY e.id", names
+    told = {name: places[name] for name in cells if name in places}
+    return told, f"FROM {' '.join(joins)} ORDER BY e.id"
 
 
 _KINDS = {
@@ -293,7 +303,7 @@ def _processes(database: sqlite3.Connection) -> list[_Process]:
 
 def _database(file: InputFile) -> Iterator[Batch]:
     rank, base = rank_of({}, file.name), 0
-    with on_disk(file) as path, closing(opened(path)) as database:
+    with on_disk(file) as path, closing(opened(path, short=True)) as database:
         processes = _processes(database)
         for place, process in enumerate(processes):
             several = len(processes) > 1
@@ -306,8 +316,12 @@ def _database(file: InputFile) -> Iterator[Batch]:
                 rank=process.rank, rank_source="process" if several else rank.source, vendor="amd",
                 profiler="rocprofv3", devices=len(devices) or None,
                 device_name=next(iter(words)) if len(words) == 1 else None,
+                ended=not ends_early(path),
             )  # fmt: skip
             yield trace_batch(row, RELATIVE)
+        if ends_early(path):
+            problem = Problem(base + 1, _DAMAGED.format(why=EARLY))
+            yield Batch(records=1, problems=(problem,))
 
 
 def read(file: InputFile, options: Options) -> Iterator[Batch]:  # noqa: ARG001 - one shape for all
