@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 
 import pytest
 from helpers import case_of, engine_of
 
+from analyzer import api
 from analyzer.analyses.turns.step import rows
+from analyzer.contract.types import Filters
 from analyzer.simulate.writers import NS, chunk, done, openai_usage, prices, send
 
 START = 1_780_000_000
@@ -85,6 +88,42 @@ def test_states_of_a_thread(tmp_path):
         records += _session(prompts, name, first=len(records))
     told = _rows(_case(tmp_path, records), "SELECT session, state FROM turns_growth")
     assert {row["session"]: row["state"] for row in told} == {name: name for name in _STATES}
+
+
+def _trace(name, prompts):
+    """Calls on a clock of their own, 30 s apart, as kv-cache-tester tells them."""
+    requests = [
+        {
+            "t": 30.0 * k, "type": "s", "model": "m", "in": prompt, "out": 10, "stop": "end_turn",
+            "hash_ids": list(range(1, prompt // 64 + 1)), "api_time": 1.0,
+            "input_types": ["text"], "output_types": ["text"],
+        }
+        for k, prompt in enumerate(prompts)
+    ]  # fmt: skip
+    return {
+        "id": name, "models": ["m"], "block_size": 64, "hash_id_scope": "local", "tool_tokens": 0,
+        "system_tokens": 0, "requests": requests,
+    }  # fmt: skip
+
+
+def test_times_of_two_clocks_are_kept_apart(tmp_path):
+    """One conversation, told by a log with dates and by a trace that counts from its first call."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    told = _session(_STATES["compacted"])
+    (folder / "records.jsonl").write_text("".join(json.dumps(one) + "\n" for one in told))
+    (folder / "s.json").write_text(json.dumps(_trace("s", _STATES["growing"])))
+    db = case_of(folder, tmp_path / "case.duckdb")
+    growth = _rows(db, "SELECT clock, state, compactions FROM turns_growth ORDER BY clock DESC")
+    assert [(row["clock"], row["state"], row["compactions"]) for row in growth] == [
+        ("wall", "compacted", 1), ("s.json", "growing", 0),
+    ]  # fmt: skip
+    (row,) = _rows(db, "SELECT * FROM turns_conversation")
+    assert (row["calls"], row["clock"], row["first_ns"]) == (14 + 12, "wall", START * NS)
+    assert row["last_ns"] - row["first_ns"] == 13 * 30 * NS
+    times = [one["start_ns"] for one in api.turns(db, Filters(session="s")).rows]
+    assert times[:14] == sorted(filter(None, times))
+    assert times[14:] == [None] * 12
 
 
 def test_growth_a_turn_is_told_by_turns(tmp_path):
@@ -283,3 +322,37 @@ def test_a_rise_that_ended_has_an_end():
 def test_the_larger_of_two_steps_is_told():
     ((_, _, low, _, end, *_),) = rows(_series([100] * 20 + [150] * 20 + [400] * 20))
     assert (low, end) == (41, None)
+
+
+def _wandering(rng, count):
+    size, sizes = 6_000.0, []
+    for _ in range(count):
+        size *= math.exp(rng.gauss(0, 0.04))
+        sizes.append(size * rng.uniform(0.97, 1.03))
+    return sizes
+
+
+def test_a_level_that_wanders_has_no_step():
+    """Any two halves of a random walk lie apart; nothing stands out at the place of the cut."""
+    rng = random.Random(21)
+    found = [
+        count for count in (30, 60, 90, 150) for _ in range(25)
+        if list(rows(_series(_wandering(rng, count))))
+    ]  # fmt: skip
+    assert len(found) <= 8, found
+
+
+@pytest.mark.parametrize("times", [1.3, 1.5, 2, 2.6])
+def test_a_step_is_found_in_few_and_in_many(times):
+    """Prompts that vary by 3 percent, or by the hour of the day, or from one to the next."""
+    rng = random.Random(22)
+    kinds = [
+        lambda _: rng.uniform(0.97, 1.03),
+        lambda k: 1 + 0.05 * math.sin(k / 24 * 2 * math.pi) + rng.gauss(0, 0.02),
+        lambda _: rng.gauss(1, 0.05),
+    ]
+    found = [
+        list(rows(_series([6_000 * kind(k) * (times if k >= cut else 1) for k in range(count)])))
+        for kind in kinds for count, cut in ((20, 10), (30, 20), (120, 50), (200, 150))
+    ]  # fmt: skip
+    assert sum(map(len, found)) >= 11, found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from helpers import engine_of
+from helpers import case_of, engine_of
 
 import analyzer
 
@@ -158,3 +158,35 @@ def test_of_several_inner_attempts_the_one_that_ends_with_the_outer_request_answ
 def test_ids_that_engines_make_of_the_clients_join(joined, client, engine):
     rows = joined([told("client", 0, 900) | client], [told("engine", 0.01, 800) | engine])
     assert rows == [(2, 900, 100, None)]
+
+
+def test_one_source_is_believed_for_the_whole_prompt(tmp_path):
+    """The client knows no lifetimes, and counts otherwise than the gateway that does."""
+    of_client = {
+        "input_tokens": 10, "cache_read_input_tokens": 2_000, "cache_creation_input_tokens": 900,
+        "output_tokens": 5,
+    }  # fmt: skip
+    of_gateway = of_client | {
+        "cache_creation_input_tokens": 800,
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 800},
+    }
+    for name, vantage, usage, tier in (
+        ("a.jsonl", "client", of_client, "standard"), ("b.jsonl", "gateway", of_gateway, "fast"),
+    ):  # fmt: skip
+        record = told(vantage, 0, 400) | {
+            "usage": usage, "service_tier": tier, "model": "m", "session_id": "s",
+            "started_at": "2026-04-01T10:00:00Z",
+        }  # fmt: skip
+        (tmp_path / name).write_text(json.dumps(record) + "\n")
+    with engine_of(case_of(tmp_path, tmp_path / "case.duckdb")) as engine:
+        (row,) = engine.rows(
+            "SELECT q.vantages, q.input_tokens, q.cache_write_tokens, q.service_tier, v.tier, "
+            "v.write_short_tokens, v.write_long_tokens, v.write_unknown_tokens "
+            "FROM resolve_request AS q "
+            "JOIN resolve_conversation AS v ON q.request_key = v.request_key"
+        )
+    assert row == {
+        "vantages": 2, "input_tokens": 10 + 2_000 + 800, "cache_write_tokens": 800,
+        "service_tier": "fast", "tier": "fast", "write_short_tokens": 0,
+        "write_long_tokens": 800, "write_unknown_tokens": 0,
+    }  # fmt: skip

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 from click.testing import CliRunner
-from helpers import case_of
+from helpers import case_of, engine_of
 
 from analyzer import api
 from analyzer.cli import cli
@@ -85,6 +85,8 @@ def test_conversations_add_up(db):
     # 50 fresh at 2, 42,000 read at 0.2, 49,000 written at 2.5, 450 out at 10, a million each.
     assert loom["cost_usd"] == Decimal("0.1355")
     assert loom["lost_usd"] == Decimal("0.0483")
+    # What is neither lost (0.0483) nor read (0.0084) nor answered (0.0045) is new text.
+    assert (loom["part"], loom["part_ratio"]) == ("new", pytest.approx(0.0743 / 0.1355, rel=1e-3))
     assert (odd["calls"], odd["lost_tokens"], odd["lost_usd"]) == (1, 0, None)
 
 
@@ -122,6 +124,7 @@ def test_the_terminal_shows_each_in_a_line(db, width):
     assert sum("what happened" in line for line in lines) == 1, "one table, not split"
     listed = run(db, width=width).stdout
     assert "21 k expired" in listed
+    assert "55 % new text" in listed
     assert "\x1b" not in listed
 
 
@@ -157,8 +160,41 @@ def test_a_long_conversation_is_cut_to_its_ends_and_what_happened(tmp_path):
     told = [line.split()[0] for line in shown.splitlines() if line.strip()[:1].isdigit()]
     assert {"1", "10", "100", "191", "200"} <= set(told)
     assert "50" not in told
+    assert [line.split() for line in shown.splitlines() if line.strip().startswith("…")] == [
+        ["…", "89", "calls"], ["…", "90", "calls"],
+    ]  # fmt: skip
     assert "left out; -f csv has every one" in shown
     assert len(run(db, "--session", "long", "-f", "csv").stdout.splitlines()) == 201
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_long_conversation_with_agents_is_one_table(tmp_path, width):
+    calls = []
+    for k in range(1, 121):
+        read = 0 if k in (1, 70) else 15_000 + 500 * (k - 2)
+        written = 15_000 + 500 * (k - 1) - read
+        tools = {"tools_count": 12 if k < 70 else 14, "tools_chars": 11_000 if k < 70 else 12_600}
+        calls.append(call("mend-the-build-3f9a", k, 30 * k, (read, written, 10, 90), **tools))
+        if k % 30 == 5:
+            calls += [
+                call(
+                    f"mend-the-build-3f9a/explore-{k}", a, 30 * k + 2 * a,
+                    (0, 6_000, 10, 40) if a == 1 else (6_000, 400, 10, 40),
+                    parent_session_id="mend-the-build-3f9a", is_sidechain=True,
+                )
+                for a in range(1, 9)
+            ]  # fmt: skip
+    (tmp_path / "calls.jsonl").write_text("".join(json.dumps(one) + "\n" for one in calls))
+    (tmp_path / "prices.json").write_text(json.dumps(PRICES))
+    db = case_of(tmp_path, tmp_path / "case.duckdb")
+    shown = run(db, "--session", "mend-the-build-3f9a", width=width).stdout
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum("what happened" in line for line in lines) == 1, "one table, not split"
+    # 6,000 written at 2.5, 7 times 400 too; 42,000 read at 0.2; 80 fresh at 2; 320 out at 10.
+    assert shown.count("a sub-agent begins: 8 calls, $0.0338") == 4
+    assert "lost 49 k: prompt changed (tools)" in shown
+    assert "mend-the-build-3f9a" not in shown, "its name on every line tells nothing"
 
 
 def test_without_prompt_tokens_it_says_what_to_log(tmp_path):
@@ -166,3 +202,54 @@ def test_without_prompt_tokens_it_says_what_to_log(tmp_path):
     (tmp_path / "calls.jsonl").write_text(json.dumps(bare) + "\n")
     db = case_of(tmp_path / "calls.jsonl", tmp_path / "case.duckdb")
     assert "log usage" in run(db).stdout.replace("\n", " ")
+
+
+SPLITS = {
+    "short": lambda written: {
+        "cache_creation": {"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0}
+    },
+    "long": lambda written: {
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written}
+    },
+    "untold": lambda written: {"cache_creation": None},
+}
+
+
+@pytest.mark.parametrize("prices", ["short", "none"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_write_has_one_price_or_none(split, prices, tmp_path):
+    """Of unknown lifetime it costs what a short one does; a price that is missing is no other's."""
+    told = [
+        call("loom", 1, 0, (0, 20_000, 10, 100)),
+        call("loom", 2, 4_000, (0, 21_000, 10, 100)),
+        call("lone", 1, 10, (0, 8_000, 10, 20)),
+        call("late", 1, 20_000, (0, 0, 900, 20)),
+    ]
+    for one in told:
+        usage = one["usage"]
+        usage |= SPLITS[split](usage["cache_creation_input_tokens"])
+        one["usage"] = {name: value for name, value in usage.items() if value is not None}
+    book = json.loads(json.dumps(PRICES))
+    if prices == "none":
+        del book["models"]["finch-2"]["cache_write_short"]
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "calls.jsonl").write_text("".join(json.dumps(one) + "\n" for one in told))
+    (tmp_path / "logs" / "prices.json").write_text(json.dumps(book))
+    with engine_of(case_of(tmp_path / "logs", tmp_path / "case.duckdb")) as engine:
+        (lost,) = engine.rows(
+            "SELECT rewritten_tokens AS n, excess_usd AS usd FROM turns_loss_cost"
+        )
+        unread = {
+            row["n"]: row["usd"]
+            for row in engine.rows("SELECT unused_tokens AS n, fee_usd AS usd FROM turns_unused")
+        }
+        writes = engine.rows("SELECT write_usd AS usd, unpriced_tokens AS n FROM cost_request")
+    assert lost["n"] == 20_000
+    if split != "long" and prices == "short":
+        assert lost["usd"] == Decimal("20000") * (Decimal("2.5") - Decimal("0.2")) / 1_000_000
+        assert unread[8_000] == Decimal("8000") * (Decimal("2.5") - 2) / 1_000_000
+        assert all(row["n"] == 0 for row in writes)
+    else:
+        assert lost["usd"] is None
+        assert unread[8_000] is None
+        assert sorted(row["n"] for row in writes) == [0, 8_000, 20_000, 21_000]

@@ -39,6 +39,13 @@ TURNS: dict[str, pa.Schema] = {
         ("output_tokens", _I, "tokens", "answers added up"),
         ("cost_usd", _U, "usd", "what it cost; NULL = a price is missing"),
         ("lost_usd", _U, "usd", "of it, beyond reading what was lost"),
+        (
+            "part",
+            _S,
+            "",
+            "what most of it is (of the prompts, without a price): lost, read, again, new, answers",
+        ),
+        ("part_ratio", _F, "ratio", "of it that this is"),
     ),
     "analyze.turns.calls": _row(
         "One call of a conversation, in order.",
@@ -63,6 +70,12 @@ TURNS: dict[str, pa.Schema] = {
         ("reason", _S, "", "why it lost tokens"),
         ("confidence", _S, "", "measured, derived or suspected"),
         ("at_token", _I, "tokens", "where its prompt differs from the one it continues"),
+        (
+            "changed",
+            _S,
+            "",
+            "what is another there, by what is logged: tools, timestamp, history, ...",
+        ),
         ("diagnosis", _S, "", "the provider's own reason"),
     ),
     "analyze.turns.reasons": _row(

@@ -10,10 +10,12 @@ from analyzer.errors import AnalyzerError, near
 
 _SESSIONS = """WITH calls AS (
   SELECT c.session, c.clock, c.at_ns, c.input_tokens, c.read_tokens, c.output_tokens,
-    n.seen_tokens, k.usd, p.excess_usd, l.reason, coalesce(l.lost_tokens, 0) AS lost_tokens
+    n.seen_tokens, k.usd, m.read_usd, m.visible_usd + m.reasoning_usd AS output_usd, p.excess_usd,
+    l.reason, coalesce(l.lost_tokens, 0) AS lost_tokens
   FROM turns_call AS c
   LEFT JOIN turns_loss AS l ON c.request_key = l.request_key
   LEFT JOIN turns_call_cost AS k ON c.request_key = k.request_key
+  LEFT JOIN cost_request AS m ON c.request_key = m.request_key
   LEFT JOIN turns_loss_cost AS p ON c.request_key = p.request_key
   LEFT JOIN turns_seen AS n ON c.request_key = n.request_key
 ),
@@ -31,7 +33,9 @@ summed AS (
       / nullif(sum(CASE WHEN read_tokens IS NOT NULL THEN input_tokens END), 0) AS could_ratio,
     count(reason) AS losses, CAST(sum(output_tokens) AS BIGINT) AS output_tokens,
     CAST(sum(seen_tokens) AS BIGINT) AS seen_tokens,
-    CASE WHEN count(usd) = count(*) THEN sum(usd) END AS cost_usd, sum(excess_usd) AS lost_usd
+    CASE WHEN count(usd) = count(*) THEN sum(usd) END AS cost_usd, sum(excess_usd) AS lost_usd,
+    sum(read_usd) AS read_usd, sum(output_usd) AS output_usd,
+    CAST(sum(read_tokens) AS BIGINT) AS read_tokens
   FROM calls
   GROUP BY session
 )
@@ -40,7 +44,8 @@ SELECT v.session, v.known, nullif(v.model, '') AS model, s.start_ns,
   v.last_tokens, v.max_tokens, v.sent_tokens AS input_tokens, v.state,
   v.growth_tokens, v.compactions, v.resent_ratio, v.cached_ratio AS read_ratio,
   coalesce(s.could_ratio, CAST(s.seen_tokens AS DOUBLE) / nullif(v.sent_tokens, 0)) AS could_ratio,
-  s.lost_tokens, s.losses, r.reason, s.output_tokens, s.cost_usd, s.lost_usd
+  s.lost_tokens, s.losses, r.reason, s.output_tokens, s.cost_usd, s.lost_usd,
+  s.read_usd, s.output_usd, s.read_tokens, v.again_tokens
 FROM turns_conversation AS v
 JOIN summed AS s ON v.session = s.session
 LEFT JOIN reasons AS r ON v.session = r.session
@@ -50,17 +55,19 @@ _CALLS = """SELECT c.nth, c.turn, c.thread, q.id, q.start_ns, c.idle_ns,
   nullif(c.model, '') AS model, c.input_tokens, c.read_tokens, c.fresh_tokens,
   c.write_tokens, e.could_tokens,
   l.lost_tokens, c.output_tokens, s.ttft_ns, k.usd AS cost_usd, p.excess_usd AS lost_usd,
-  c.event, l.reason, l.confidence, l.at_token, v.diagnosis
+  c.event, l.reason, l.confidence, l.at_token,
+  CASE WHEN l.reason IN ('changed', 'rewritten') THEN h.what END AS changed, v.diagnosis
 FROM turns_call AS c
 JOIN resolve_request AS q ON c.request_key = q.request_key
 JOIN resolve_conversation AS v ON c.request_key = v.request_key
 LEFT JOIN latency_segment AS s ON c.request_key = s.request_key
 LEFT JOIN turns_expected AS e ON c.request_key = e.request_key
 LEFT JOIN turns_loss AS l ON c.request_key = l.request_key
+LEFT JOIN turns_changed_part AS h ON c.request_key = h.request_key
 LEFT JOIN turns_call_cost AS k ON c.request_key = k.request_key
 LEFT JOIN turns_loss_cost AS p ON c.request_key = p.request_key
 WHERE c.session = {session} OR c.thread = {session}
-ORDER BY c.at_ns, c.thread, c.nth"""
+ORDER BY CASE WHEN c.clock = 'wall' THEN 0 ELSE 1 END, c.clock, c.at_ns, c.thread, c.nth"""
 
 REASONS = """SELECT l.reason, l.confidence, count(*) AS calls,
   count(DISTINCT l.session) AS sessions,
@@ -91,8 +98,27 @@ FROM turns_seen AS n JOIN resolve_request AS q ON n.request_key = q.request_key"
 def sessions(engine: Engine, most: int) -> Table:
     """The conversations that cost most, or have the longest prompts where no price is known."""
     limit = f"\nLIMIT {most}" if most else ""
-    rows = tuple(engine.rows(f"{_SESSIONS}{limit}"))
+    rows = tuple(_with_part(row) for row in engine.rows(f"{_SESSIONS}{limit}"))
     return Table("analyze.turns", rows, notes(engine, len(rows)))
+
+
+def _with_part(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with what most of its cost is; of its prompt tokens where a price is missing."""
+    read, again = row.pop("read_tokens") or 0, row.pop("again_tokens")
+    computed = max(row["input_tokens"] - read - row["lost_tokens"], 0)
+    parts = {"lost": row["lost_tokens"], "read": read, "answers": 0}
+    read_usd, output_usd = row.pop("read_usd"), row.pop("output_usd")
+    if row["cost_usd"]:
+        lost = max(row["lost_usd"] or 0, 0)
+        parts = {"lost": lost, "read": read_usd or 0, "answers": output_usd or 0}
+    whole = float(row["cost_usd"] or row["input_tokens"])
+    sums = {name: float(part) for name, part in parts.items()}
+    rest = max(whole - sum(sums.values()), 0)
+    sums["again"] = rest * min(again / computed, 1) if computed else 0
+    sums["new"] = rest - sums["again"]
+    part = max(sums, key=lambda name: sums[name])
+    ratio = sums[part] / whole if whole else None
+    return row | {"part": part if ratio else None, "part_ratio": ratio}
 
 
 def calls(engine: Engine, session: str) -> Table:

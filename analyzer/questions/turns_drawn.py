@@ -25,7 +25,9 @@ HAVING count(*) >= {fewest}
 ORDER BY nth"""
 _STACK = """WITH calls AS (
   SELECT c.input_tokens, c.read_tokens, coalesce(e.lost_tokens, 0) AS lost_tokens,
-    row_number() OVER (ORDER BY c.at_ns, c.request_key) AS nth
+    row_number() OVER (
+      ORDER BY CASE WHEN c.clock = 'wall' THEN 0 ELSE 1 END, c.clock, c.at_ns, c.request_key
+    ) AS nth
   FROM turns_call AS c
   LEFT JOIN turns_expected AS e ON c.request_key = e.request_key
   WHERE c.session = {session} AND NOT c.is_agent

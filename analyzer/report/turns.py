@@ -52,8 +52,19 @@ def _session(row: Row) -> dict[str, str]:
         "could be": percent(row["could_ratio"]) if row["could_ratio"] is not None else NONE,
         "lost": _lost(row),
         "cost": money(row["cost_usd"]) if row["cost_usd"] is not None else NONE,
+        "mostly": f"{100 * row['part_ratio']:.0f} % {_PARTS[row['part']]}" if row["part"] else NONE,
         "for losses": money(row["lost_usd"]) if row["lost_usd"] else NONE,
     }
+
+
+_PARTS = {
+    "lost": "lost",
+    "read": "history",
+    "again": "uncached history",
+    "new": "new text",
+    "answers": "answers",
+}
+"""What most of a conversation's cost is, or of its prompts where no price is known."""
 
 
 def _lost(row: Row) -> str:
@@ -86,10 +97,18 @@ def _whole(tokens: int) -> str:
 
 def calls(table: Table) -> list[Block]:
     """Calls in order; of a long conversation its ends and the calls in which something happened."""
-    several = len({row["thread"] for row in table.rows}) > 1
     numbered = any(row["turn"] not in (None, row["nth"]) for row in table.rows)
+    threads: dict[str, list[Row]] = {}
+    for row in table.rows:
+        threads.setdefault(row["thread"], []).append(row)
+    main = next(iter(threads), "")
     shown, left = _cut(table.rows)
-    lines = [_call(row, several=several, numbered=numbered) if row else {} for row in shown]
+    lines = [
+        _call(row, _below(str(row["thread"]), main), threads[row["thread"]], numbered=numbered)
+        if isinstance(row, dict)
+        else {"what happened": plural(row, "call")}
+        for row in shown
+    ]
     out: list[Block] = [_grid(lines)]
     if left:
         told = "where nothing happened are" if left > 1 else "where nothing happened is"
@@ -97,24 +116,26 @@ def calls(table: Table) -> list[Block]:
     return out + [Words(note) for note in table.notes]
 
 
-def _cut(rows: Sequence[Row]) -> tuple[list[Row | None], int]:
-    """Rows to show, None for a gap, and how many are left out."""
+def _cut(rows: Sequence[Row]) -> tuple[list[Row | int], int]:
+    """Rows to show, for a gap the number of its calls, and how many are left out."""
     if len(rows) <= _LONG:
         return list(rows), 0
     spoken = [n for n, row in enumerate(rows) if row["reason"] or row["event"]]
     keep = {*range(_ENDS), *range(len(rows) - _ENDS, len(rows)), *spoken[:_MOST]}
-    out: list[Row | None] = []
+    out: list[Row | int] = []
     for n, row in enumerate(rows):
         if n in keep:
             out.append(row)
-        elif out and out[-1] is not None:
-            out.append(None)
+        elif out and isinstance(out[-1], int):
+            out[-1] += 1
+        else:
+            out.append(1)
     return out, len(rows) - len(keep)
 
 
-def _call(row: Row, *, several: bool, numbered: bool) -> dict[str, str]:
-    lead = {"thread": safe_text(_below(str(row["thread"])))} if several else {}
-    return lead | {
+def _call(row: Row, thread: str, own: Sequence[Row], *, numbered: bool) -> dict[str, str]:
+    return {
+        "thread": safe_text(thread),
         "call": plain_number(row["nth"]),
         "turn": _number(row["turn"]) if numbered else NONE,
         "start": moment(row["start_ns"]) if row["start_ns"] is not None else NONE,
@@ -126,13 +147,22 @@ def _call(row: Row, *, several: bool, numbered: bool) -> dict[str, str]:
         "output": shortly(row["output_tokens"]),
         "TTFT": duration(row["ttft_ns"]) if row["ttft_ns"] is not None else NONE,
         "cost": money(row["cost_usd"]) if row["cost_usd"] is not None else NONE,
-        "what happened": happened(row),
+        "what happened": f"{happened(row)}{_in_all(own)}"
+        if row["event"] == "agent"
+        else happened(row),
     }
 
 
-def _below(thread: str) -> str:
+def _in_all(calls: Sequence[Row]) -> str:
+    """What a sub-agent comes to."""
+    known = [row["cost_usd"] for row in calls if row["cost_usd"] is not None]
+    cost = f", {money(sum(known))}" if len(known) == len(calls) else ""
+    return f": {plural(len(calls), 'call')}{cost}"
+
+
+def _below(thread: str, main: str) -> str:
     """Name of a thread below its conversation's: readers write session/agent."""
-    return thread.rpartition("/")[2]
+    return "" if thread == main else thread.rpartition("/")[2]
 
 
 def _number(value: int | None) -> str:
@@ -169,16 +199,17 @@ def happened(row: Row) -> str:
     if not row["reason"]:
         return safe_text(event) or NONE
     why = _REASONS.get(row["reason"], row["reason"])
-    at = f" at {shortly(row['at_token'])}" if row["at_token"] is not None else ""
+    what = f" ({row['changed']})" if row["changed"] else ""
+    at = f" at {shortly(row['at_token'])}" if row["at_token"] else ""
     doubt = "?" if row["confidence"] == "suspected" else ""
-    told = f"lost {shortly(row['lost_tokens'])}: {why}{at}{doubt}"
+    told = f"lost {shortly(row['lost_tokens'])}: {why}{what}{at}{doubt}"
     own = f" (provider: {row['diagnosis']})" if row["diagnosis"] else ""
     return safe_text(f"{told}{own}" if event in ("", why) else f"{event}; {told}{own}")
 
 
 _DISPENSABLE = (
     *("turn", "start", "grows", "sent again", "prompts, tokens", "for losses", "could be"),
-    *("fresh", "output"),
+    *("fresh", "output", "written", "TTFT", "after", "mostly", "cached"),
 )
 """Columns that a narrow terminal goes without, in this order."""
 
@@ -200,7 +231,7 @@ def _grid(lines: Iterable[dict[str, str]]) -> Grid:
 
 
 def _table(lines: list[dict[str, str]], names: list[str], narrow: Grid | None) -> Grid:
-    left = ("session", "thread", "start", "grows", "lost", "what happened")
+    left = ("session", "thread", "start", "grows", "lost", "mostly", "what happened")
     return Grid(
         header=tuple(names),
         rows=tuple(

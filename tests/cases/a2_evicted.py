@@ -33,7 +33,7 @@ from cases._calls import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 EVICTED, MISSED = "cache.evicted", "prefill.cache-miss"
 T0 = at("2026-03-18T13:40:00Z")
@@ -78,12 +78,15 @@ class Ask:
     output: int = 16
     told: tuple[tuple[str, Any], ...] = ()
     version: int = 0
-    """Another version is another text from the start on."""
+    """Another version is another text from the start on, behind the head."""
+    head: int = 0
+    """Tokens of a system prompt that all share."""
 
     def content(self) -> tuple[tuple[str, int], ...]:
         """Pieces of its prompt: user's text and answers in turn."""
         name = f"{self.session}.{self.version}"
-        told = [(f"{name}-u1", self.first)]
+        told = [("head", self.head)] if self.head else []
+        told.append((f"{name}-u1", self.first))
         for n in range(2, self.turn + 1):
             told += [(f"{name}-a{n - 1}", self.output), (f"{name}-u{n}", self.growth - self.output)]
         return tuple(told)
@@ -201,9 +204,11 @@ def missed(calls: Sequence[Call], not_: Sequence[str] = (), **more: Any) -> dict
     return told | more
 
 
-def evicted(calls: Sequence[Call], **more: Any) -> dict[str, Any]:
+def evicted(
+    calls: Sequence[Call], of: Callable[[Call], bool] = lambda _: True, **more: Any
+) -> dict[str, Any]:
     """Both rules: the tokens that were lost, and the time that cost."""
-    losses = lost(calls)
+    losses = [(one, count) for one, count in lost(calls) if of(one)]
     tokens = sum(count for _, count in losses)
     first = min(one.at_ns for one, _ in losses)
     told = expect(EVICTED, "prefill", len(losses), tokens, "tokens", NOT, MAY)

@@ -163,7 +163,7 @@ CASES = {
     "twin": (twin, silent(ALL)),
     "phases": (phases, _found(45, 6.3)),
     "pieces": (pieces, _found(30, 7.2 - 30 * 0.072) | {"told": [30]}),
-    "unmarked": (unmarked, _found(24, 140 * 0.048)),
+    "unmarked": (unmarked, _found(25, 140 * 0.048)),
     "ranks": (ranks, _found(48, 120 * 0.030)),
     "stacked": (stacked, _found(20, 180 * 0.065)),
     "queued": (queued, silent(ALL)),

@@ -1,4 +1,5 @@
--- What each request says of its conversation: whose it is, and how it used the prompt cache.
+-- What each request says of its conversation: whose it is, and how it used the prompt cache. Its tier
+-- and what it wrote are those of resolve_request, so that one source is believed throughout.
 -- grain:   one row a request
 -- needs:   resolve_request, resolve_instance, resolve_told, request, request_tag
 -- returns: request_key BIGINT                 -- the request
@@ -49,10 +50,6 @@ merged AS (
     max(CASE WHEN has_boundary THEN 1 ELSE 0 END) = 1 AS is_compacted,
     min_by(start_ns, row_id) FILTER (WHERE start_ns IS NOT NULL) AS began_ns,
     max(length_ns) AS length_ns,
-    min_by(service_tier, row_id) FILTER (WHERE service_tier IS NOT NULL) AS tier,
-    max(cache_write_short_tokens) AS write_short_tokens,
-    max(cache_write_long_tokens) AS write_long_tokens,
-    max(cache_write_unknown_tokens) AS write_unknown_tokens,
     min_by(cache_diagnosis, row_id) FILTER (WHERE cache_diagnosis IS NOT NULL) AS diagnosis,
     max(tools_count) AS tools_count,
     max(tools_chars) AS tools_chars,
@@ -70,8 +67,10 @@ SELECT
   m.is_sidechain, m.is_compacted,
   CASE WHEN q.start_ns IS NULL THEN q.source ELSE 'wall' END AS clock,
   coalesce(q.start_ns, m.began_ns) AS at_ns,
-  coalesce(q.start_ns, m.began_ns) + coalesce(m.length_ns, 0) AS end_ns, m.tier,
-  m.write_short_tokens, m.write_long_tokens, m.write_unknown_tokens, m.diagnosis, m.tools_count,
-  m.tools_chars, m.system_chars, m.payload_hash, m.block_row, m.block_tokens
+  coalesce(q.start_ns, m.began_ns) + coalesce(m.length_ns, 0) AS end_ns,
+  q.service_tier AS tier, q.cache_write_short_tokens AS write_short_tokens,
+  q.cache_write_long_tokens AS write_long_tokens,
+  q.cache_write_unknown_tokens AS write_unknown_tokens, m.diagnosis, m.tools_count, m.tools_chars,
+  m.system_chars, m.payload_hash, m.block_row, m.block_tokens
 FROM merged AS m
 JOIN resolve_request AS q ON m.request_key = q.request_key

@@ -50,9 +50,12 @@ WITH told AS (
     -- What a side chain copied belongs to where it came from.
     t.vantage_rank * 1000000000000000 + CASE WHEN r.is_sidechain THEN 100000000000000 ELSE 0 END
       + t.source_id AS outer_order,
-    -- The buckets of one prompt come from one source: the one that tells most of them.
+    -- The buckets of one prompt come from one source: the one that tells most of them, and for how
+    -- long its cache keeps what was written.
     CASE WHEN r.input_fresh_tokens IS NULL THEN 100 ELSE 0 END
-      + CASE WHEN r.cache_read_tokens IS NULL THEN 10 ELSE 0 END + t.vantage_rank AS input_order,
+      + CASE WHEN r.cache_read_tokens IS NULL THEN 10 ELSE 0 END
+      + CASE WHEN r.cache_write_short_tokens > 0 OR r.cache_write_long_tokens > 0 THEN 0 ELSE 5 END
+      + t.vantage_rank AS input_order,
     CASE WHEN t.output_tokens IS NULL THEN 100 WHEN t.unfinished THEN 50 ELSE 0 END
       + CASE WHEN r.output_reasoning_tokens IS NULL THEN 10 ELSE 0 END + t.vantage_rank
       AS output_order,

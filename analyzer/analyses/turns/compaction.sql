@@ -12,6 +12,7 @@
 -- param:   same_ratio = 0.5                 -- of the results read after it, that had been read before
 -- param:   again = 3                        -- so many of a thread, and half of its compactions, are a loop
 -- returns: request_key BIGINT               -- first call after it
+-- returns: clock VARCHAR                    -- wall, or the source whose own clock tells its time
 -- returns: thread VARCHAR                   -- thread
 -- returns: session VARCHAR                  -- conversation
 -- returns: nth BIGINT                       -- compaction of the thread, from 1
@@ -134,7 +135,7 @@ counted AS (
   GROUP BY clock, thread
 )
 SELECT
-  j.request_key, j.thread, j.session, j.life AS nth, j.at_ns, j.is_told, j.before_tokens,
+  j.request_key, j.clock, j.thread, j.session, j.life AS nth, j.at_ns, j.is_told, j.before_tokens,
   j.after_tokens, j.before_tokens - j.after_tokens AS freed_tokens, j.freed_ratio, j.calls,
   j.back_calls, j.refilled_tokens, j.growth_tokens, j.usual_growth_tokens, j.new_results,
   j.same_results, j.is_futile,

@@ -12,8 +12,9 @@
 -- returns: agent_calls BIGINT               -- calls of those
 -- returns: models BIGINT                    -- models
 -- returns: model VARCHAR                    -- the one with most calls
--- returns: first_ns BIGINT                  -- start of its first call, ns
--- returns: last_ns BIGINT                   -- start of its last call, ns
+-- returns: clock VARCHAR                    -- wall, or the source whose own clock tells most of its times
+-- returns: first_ns BIGINT                  -- start of its first call on that clock, ns
+-- returns: last_ns BIGINT                   -- start of its last call on that clock, ns
 -- returns: first_tokens BIGINT              -- first prompt of its main thread
 -- returns: last_tokens BIGINT               -- last prompt of it
 -- returns: max_tokens BIGINT                -- largest prompt of it
@@ -38,12 +39,22 @@ WITH summed AS (
     count(DISTINCT CASE WHEN is_agent THEN thread END) AS agents,
     count(CASE WHEN is_agent THEN 1 END) AS agent_calls, count(DISTINCT model) AS models,
     max(CASE known WHEN 'size' THEN 3 WHEN 'hashes' THEN 2 WHEN 'told' THEN 1 ELSE 0 END) AS rank,
-    min(at_ns) AS first_ns, max(at_ns) AS last_ns,
     CAST(SUM(input_tokens) AS BIGINT) AS sent_tokens,
     CAST(SUM(read_tokens) AS BIGINT) AS read_tokens,
     CAST(SUM(CASE WHEN read_tokens IS NOT NULL THEN input_tokens END) AS BIGINT) AS told_tokens
   FROM turns_call
   GROUP BY session
+),
+-- Times of two clocks cannot be compared.
+timed AS (
+  SELECT
+    session, clock, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
+    row_number() OVER (
+      PARTITION BY session
+      ORDER BY CASE WHEN clock = 'wall' THEN 0 ELSE 1 END, count(*) DESC, clock
+    ) AS place
+  FROM turns_call
+  GROUP BY session, clock
 ),
 by_model AS (
   SELECT
@@ -57,7 +68,8 @@ main AS (
     *,
     row_number() OVER (
       PARTITION BY session
-      ORDER BY CASE WHEN is_agent THEN 1 ELSE 0 END, calls DESC, first_ns, thread, clock
+      ORDER BY CASE WHEN is_agent THEN 1 ELSE 0 END, calls DESC,
+        CASE WHEN clock = 'wall' THEN 0 ELSE 1 END, clock, first_ns, thread
     ) AS place
   FROM turns_growth
 ),
@@ -89,7 +101,8 @@ SELECT
   s.session,
   CASE s.rank WHEN 3 THEN 'size' WHEN 2 THEN 'hashes' WHEN 1 THEN 'told' ELSE 'alone' END AS known,
   CASE s.rank WHEN 3 THEN 'suspected' WHEN 1 THEN 'measured' ELSE 'derived' END AS confidence,
-  s.calls, m.turns, s.threads, s.agents, s.agent_calls, s.models, b.model, s.first_ns, s.last_ns,
+  s.calls, m.turns, s.threads, s.agents, s.agent_calls, s.models, b.model, w.clock, w.first_ns,
+  w.last_ns,
   m.first_tokens, m.last_tokens, m.max_tokens, m.growth_tokens, m.call_growth_tokens, m.state,
   coalesce(c.compactions, 0) AS compactions, c.freed_tokens, c.back_calls, s.sent_tokens,
   s.sent_tokens - coalesce(t.history_tokens, 0) AS flat_tokens,
@@ -100,6 +113,7 @@ SELECT
   CAST(y.usd AS DECIMAL(38,15)) AS usd
 FROM summed AS s
 JOIN by_model AS b ON s.session = b.session AND b.place = 1
+JOIN timed AS w ON s.session = w.session AND w.place = 1
 LEFT JOIN main AS m ON s.session = m.session AND m.place = 1
 LEFT JOIN sent AS t ON s.session = t.session
 LEFT JOIN cut AS c ON s.session = c.session

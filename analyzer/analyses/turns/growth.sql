@@ -68,9 +68,9 @@ threads AS (
   GROUP BY clock, thread
 ),
 cut AS (
-  SELECT thread, count(*) AS compactions, count(CASE WHEN is_told THEN 1 END) AS told
+  SELECT clock, thread, count(*) AS compactions, count(CASE WHEN is_told THEN 1 END) AS told
   FROM turns_compaction
-  GROUP BY thread
+  GROUP BY clock, thread
 ),
 sent AS (
   SELECT
@@ -116,7 +116,7 @@ joined AS (
       THEN CAST(t.tail_tokens - t.first_tokens AS DOUBLE) / (t.tail_place - 1) END
       AS head_growth_tokens
   FROM threads AS t
-  LEFT JOIN cut AS c ON t.thread = c.thread
+  LEFT JOIN cut AS c ON t.clock = c.clock AND t.thread = c.thread
   LEFT JOIN judged AS s ON t.clock = s.clock AND t.thread = s.thread
 ),
 stated AS (

@@ -166,8 +166,8 @@ SELECT
         ELSE CAST(coalesce(s.write_tokens, 0) - n.before_write AS DECIMAL(15,3))
           * CASE WHEN coalesce(v.write_long_tokens, 0)
               > coalesce(v.write_short_tokens, 0) + coalesce(v.write_unknown_tokens, 0)
-            THEN p.long_usd ELSE coalesce(p.short_usd, p.input_usd) END END
-    ) * 0.000001 AS DECIMAL(38,15)) AS excess_usd
+            THEN p.long_usd ELSE p.short_usd END END
+    ) AS DECIMAL(38,15)) AS excess_usd
 FROM sides AS s
 JOIN named AS n ON s.group_name = n.group_name
 JOIN resolve_conversation AS v ON s.request_key = v.request_key

@@ -2,7 +2,6 @@
 -- instead of written again, and every write would be dearer. Only the write side: reads stay as they are.
 -- grain:   one row a thread and model that writes to the short-lived cache, where there is a longer one
 -- needs:   turns_call, turns_kept, turns_loss, resolve_conversation, resolve_list_price
--- param:   micro = 0.000001                 -- prices are for a million tokens
 -- returns: thread VARCHAR                   -- thread of calls
 -- returns: session VARCHAR                  -- its conversation
 -- returns: model VARCHAR                    -- model
@@ -48,10 +47,10 @@ summed AS (
     max(long_life_ns) AS long_life_ns,
     count(CASE WHEN written_tokens > 0 AND (short_usd IS NULL OR long_usd IS NULL
       OR read_usd IS NULL) THEN 1 END) AS unpriced,
-    sum(CAST(CAST(written_tokens AS DECIMAL(17,0)) * short_usd * $micro AS DECIMAL(38,15)))
+    sum(CAST(CAST(written_tokens AS DECIMAL(17,0)) * short_usd AS DECIMAL(38,15)))
       AS now_usd,
     sum(CAST((CAST(written_tokens - saved_tokens AS DECIMAL(17,0)) * long_usd
-      + CAST(saved_tokens AS DECIMAL(17,0)) * read_usd) * $micro AS DECIMAL(38,15))) AS long_usd
+      + CAST(saved_tokens AS DECIMAL(17,0)) * read_usd) AS DECIMAL(38,15))) AS long_usd
   FROM parted
   GROUP BY thread, session, model, is_agent
 )

@@ -1,8 +1,13 @@
 -- Why a call read less from the cache than it could have. Shown by hashes or by the provider's counts
--- where there are any; what only fits is called suspected.
+-- where there are any; what only fits is called suspected. An engine gives up the end of a prefix first,
+-- so a shared head that is still read does not tell a changed prompt from an evicted one. Without hashes
+-- the traffic meanwhile does: more than any prefix of the model survived, and not lost at the same token
+-- after less.
 -- grain:   one row a call that lost tokens it could have read
 -- needs:   turns_call, turns_expected, turns_between, turns_kept, turns_changed_part, resolve_conversation, resolve_request, resolve_capacity, resolve_outage
 -- param:   mostly = 0.5                     -- the larger part of a loss names it
+-- param:   habit = 3                        -- losses of a thread at one token, that make a habit
+-- param:   every = 0.8                      -- where they are this share of its calls
 -- param:   head_tokens = 256                -- reading fewer is reading nothing: no beginning is shared
 -- param:   idle_ns = 300000000000           -- where nothing is promised, shorter pauses are not held to be expiry
 -- returns: request_key BIGINT               -- the call
@@ -28,7 +33,8 @@
 WITH lives AS (
   SELECT
     t.thread,
-    sum(coalesce(v.write_long_tokens, 0)) > sum(coalesce(v.write_short_tokens, 0)) AS uses_long
+    sum(coalesce(v.write_long_tokens, 0)) > sum(coalesce(v.write_short_tokens, 0)) AS uses_long,
+    count(t.prior_key) AS continued
   FROM turns_call AS t
   JOIN resolve_conversation AS v ON t.request_key = v.request_key
   GROUP BY t.thread
@@ -43,10 +49,11 @@ outages AS (
 ),
 told AS (
   SELECT
-    c.request_key, c.thread, c.session, c.model, c.at_ns, c.event, c.is_first_of_turn, c.idle_ns,
+    c.request_key, c.clock, c.thread, c.session, c.model, c.at_ns, c.event, c.is_first_of_turn,
+    c.idle_ns,
     c.prior_since_ns AS since_ns, e.lost_tokens, e.unbroken_tokens AS could_tokens,
     e.read_tokens, e.changed_tokens, e.gone_tokens, e.same_tokens, e.is_whole,
-    v.diagnosis, k.vendor, k.is_used, l.uses_long, b.foreign_tokens, b.could_be_emptied, b.survived_ns,
+    v.diagnosis, k.vendor, k.is_used, l.uses_long, l.continued, b.foreign_tokens, b.could_be_emptied, b.survived_ns,
     b.survived_tokens,
     CASE WHEN l.uses_long THEN k.long_life_ns ELSE k.short_life_ns END AS life_ns,
     CASE WHEN k.vendor IN ('engine', 'unknown') AND NOT k.writes_told THEN p.capacity_tokens END
@@ -57,7 +64,8 @@ told AS (
       OR coalesce(q.route, '') <> coalesce(r.route, coalesce(q.route, '')) AS is_elsewhere,
     coalesce(v.tier, '') <> coalesce(w.tier, coalesce(v.tier, '')) AS is_other_tier,
     c.last_model <> c.model AND c.last_input_tokens >= c.input_tokens * $mostly AS is_back,
-    coalesce(h.is_reason, FALSE) AS is_shown,
+    coalesce(h.is_reason, NOT h.is_logged, FALSE) AS is_shown, coalesce(h.is_logged, FALSE) AS is_logged,
+    h.is_reason,
     coalesce(v.diagnosis, '') IN ('system_changed', 'tools_changed', 'messages_changed',
       'input_changed', 'text_format_changed') AS is_diagnosed,
     o.outages IS NOT NULL AS has_outage
@@ -74,6 +82,20 @@ told AS (
   LEFT JOIN turns_changed_part AS h ON e.request_key = h.request_key
   CROSS JOIN resolve_capacity AS p
   WHERE e.lost_tokens > 0
+),
+-- Losses at the same token that little traffic came before, of the thread or most of the model, or that
+-- come with nearly every call.
+counted AS (
+  SELECT
+    *,
+    count(CASE WHEN is_quiet THEN 1 END) OVER (PARTITION BY clock, thread, model, read_tokens) > 0
+      OR count(CASE WHEN is_quiet THEN 1 END) OVER (PARTITION BY clock, model, read_tokens)
+        >= count(*) OVER (PARTITION BY clock, model, read_tokens) * $mostly
+      OR count(*) OVER (PARTITION BY clock, thread, model, read_tokens)
+        >= greatest(CAST($habit AS DOUBLE), continued * $every) AS is_habit
+  FROM (
+    SELECT *, event IS NULL AND foreign_tokens <= survived_tokens AS is_quiet FROM told
+  ) AS weighed
 ),
 reasoned AS (
   SELECT
@@ -96,22 +118,25 @@ reasoned AS (
       WHEN event = 'shrunk' THEN 'rewritten'
       WHEN life_ns IS NULL AND since_ns > $idle_ns
         AND (survived_ns IS NULL OR since_ns > survived_ns) AND vendor <> 'engine' THEN 'expired'
-      WHEN same_tokens IS NULL AND (NOT read_nothing OR is_shown OR is_diagnosed) THEN 'changed'
+      WHEN same_tokens IS NULL AND (is_shown OR is_diagnosed) THEN 'changed'
+      WHEN same_tokens IS NULL AND vendor = 'engine' AND foreign_tokens > survived_tokens
+        AND NOT is_habit AND (NOT read_nothing OR NOT could_be_emptied) THEN 'evicted'
+      WHEN same_tokens IS NULL AND NOT read_nothing THEN 'changed'
       -- No prefix lived through, and least recently used ones had not to go yet.
       WHEN is_whole AND vendor = 'engine' AND could_be_emptied
         AND (capacity_tokens IS NOT NULL OR foreign_tokens <= survived_tokens) THEN 'restart'
       WHEN is_whole AND vendor = 'engine' THEN 'evicted'
       ELSE 'unknown'
     END AS reason
-  FROM told
+  FROM counted
 )
 SELECT
   request_key, thread, session, model, at_ns, lost_tokens, could_tokens, read_tokens, reason,
   CASE
     WHEN reason IN ('model switch', 'tier switch', 'elsewhere') THEN 'derived'
     WHEN reason IN ('changed', 'off') AND same_tokens IS NOT NULL THEN 'measured'
-    WHEN reason = 'changed' AND is_shown THEN 'measured'
-    WHEN reason = 'changed' AND is_diagnosed THEN 'derived'
+    WHEN reason = 'changed' AND is_shown AND is_logged THEN 'measured'
+    WHEN reason = 'changed' AND (is_diagnosed OR is_reason) THEN 'derived'
     WHEN reason = 'expired' AND life_ns IS NOT NULL THEN 'derived'
     WHEN reason = 'evicted' AND is_whole AND capacity_tokens IS NOT NULL
       AND foreign_tokens + could_tokens > capacity_tokens THEN 'derived'

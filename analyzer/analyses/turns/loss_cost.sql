@@ -11,7 +11,7 @@
 WITH told AS (
   SELECT
     l.request_key, l.lost_tokens, s.ttft_ns, r.token_ns, p.input_usd, p.read_usd,
-    coalesce(p.short_usd, p.input_usd) AS short_usd, coalesce(p.long_usd, p.input_usd) AS long_usd,
+    p.short_usd, p.long_usd,
     coalesce(v.write_short_tokens, 0) + coalesce(v.write_unknown_tokens, 0) AS short_tokens,
     coalesce(v.write_long_tokens, 0) AS long_tokens
   FROM turns_loss AS l
@@ -43,8 +43,11 @@ SELECT
   CAST(CASE WHEN lost_tokens * token_ns > ttft_ns THEN CAST(ttft_ns AS DOUBLE)
     ELSE lost_tokens * token_ns END AS BIGINT) AS extra_ns,
   ttft_ns,
-  CAST((CAST(lost_long_tokens AS DECIMAL(17,0)) * (long_usd - read_usd)
-    + CAST(lost_short_tokens AS DECIMAL(17,0)) * (short_usd - read_usd)
-    + CAST(lost_tokens - lost_long_tokens - lost_short_tokens AS DECIMAL(17,0))
-      * (input_usd - read_usd)) * 0.000001 AS DECIMAL(38,15)) AS excess_usd
+  CAST(CASE WHEN lost_long_tokens = 0 THEN 0
+      ELSE CAST(lost_long_tokens AS DECIMAL(17,0)) * (long_usd - read_usd) END
+    + CASE WHEN lost_short_tokens = 0 THEN 0
+      ELSE CAST(lost_short_tokens AS DECIMAL(17,0)) * (short_usd - read_usd) END
+    + CASE WHEN lost_tokens = lost_long_tokens + lost_short_tokens THEN 0
+      ELSE CAST(lost_tokens - lost_long_tokens - lost_short_tokens AS DECIMAL(17,0))
+        * (input_usd - read_usd) END AS DECIMAL(38,15)) AS excess_usd
 FROM parted

@@ -1,4 +1,4 @@
-"""The moment from which a series lies higher: cut by ranks, and told from a slow rise."""
+"""The moment from which a series lies higher: cut by ranks, told from a slow rise and a drift."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ FEWEST = 8
 """Requests on each side of a cut."""
 STRONG = 4.0
 """Standard deviations of the rank sum that the two sides have to be apart."""
+CLEAR = 3.3
+"""Where the series moves nowhere else like that: eight requests and eight come to no more."""
 SHOWN = 2.5
 """Where the characters of tools or system prompt show the same step, which is no chance."""
 LIKELY = 2.5
@@ -24,6 +26,14 @@ _SHARP = 0.8
 """Of a rise between two levels, that stands between the requests right before and after it."""
 _CLEAR = 0.7
 """Of what a line between the two levels misses, that the levels may."""
+_STANDS_OUT = 4.5
+"""A jump of so many times what the series moves elsewhere over as many requests is no drift."""
+_USUAL = 0.8
+"""Of the moves elsewhere, that are no larger than its usual one: another step is among the rest."""
+_AT_ONCE = 0.6
+"""Of the rise, that stands right before and after the cut where nothing else moves."""
+_DRIFTS = -2.0
+"""Standard deviations by which neighbours are more alike than by chance: the level wanders."""
 _HOUR_NS = 3_600_000_000_000
 _ZONES = (-8, 0, 9)
 """Hours off UTC in which a weekend is looked for."""
@@ -71,7 +81,7 @@ def _rise(parts: list[dict[str, Any]], series: list[float]) -> tuple[Any, ...] |
     before, after = sizes[low:cut], sizes[cut:high]
     z, larger = _apart(before, after, weights[low:cut], weights[cut:high])
     is_shown = middle_chars is not None
-    if z < (SHOWN if is_shown else STRONG) or (larger < LARGER and not is_shown):
+    if z < SHOWN or not (is_shown or _is_step(sizes[low:high], cut - low, z, larger)):
         return None
     if not (is_shown or _jumps(before, after) or _is_sharp(sizes, near, cut)):
         return None
@@ -159,6 +169,47 @@ def _is_sharp(sizes: Sequence[float], near: tuple[int, int], cut: int) -> bool:
     rise = median(after) - median(before)
     jump = median(after[:FEWEST]) - median(before[-FEWEST:])
     return jump >= _SHARP * rise and _jumps(before, after, _CLEAR)
+
+
+def _is_step(values: Sequence[float], cut: int, z: float, larger: float) -> bool:
+    """By its sizes alone: the sides are far enough apart, and the level is no drift."""
+    if _stands_out(values, cut):
+        return z >= CLEAR and larger >= LARGER
+    return z >= STRONG and larger >= LARGER and _is_steady(values[:cut], values[cut:])
+
+
+def _stands_out(values: Sequence[float], cut: int) -> bool:
+    """The series moves nowhere else as it does here: one that wanders parts in two as well.
+
+    Over few requests, and over many, where hours of the day are evened out.
+    """
+    few = max(3, min(FEWEST, len(values) // 8))
+    for width in {few, max(few, len(values) // 8)}:
+        moves = {
+            k: median(values[k : k + width]) - median(values[k - width : k])
+            for k in range(width, len(values) - width + 1)
+        }
+        others = sorted(abs(move) for k, move in moves.items() if abs(k - cut) >= width)
+        here = max((moves[k] for k in (cut - 1, cut, cut + 1) if k in moves), default=0.0)
+        if others and here > 0 and here >= _STANDS_OUT * others[int(_USUAL * (len(others) - 1))]:
+            return True
+    return False
+
+
+def _is_steady(before: Sequence[float], after: Sequence[float]) -> bool:
+    """The rise stands at the cut, and neighbours on each side are no more alike than any two.
+
+    By the squared steps of the ranks from one to the next, 2 of their variance by chance.
+    """
+    width = max(FEWEST, min(len(before), len(after)) // 4)
+    at_once = median(after[:width]) - median(before[-width:])
+    steps = spread = 0.0
+    for side in (before, after):
+        ranks = _ranks(side)
+        steps += sum((new - old) ** 2 for old, new in pairwise(ranks))
+        spread += sum((rank - (len(side) + 1) / 2) ** 2 for rank in ranks)
+    alike = (steps / spread - 2) / (4 / (len(before) + len(after))) ** 0.5 if spread else 0.0
+    return alike >= _DRIFTS and at_once >= _AT_ONCE * (median(after) - median(before))
 
 
 def _is_weekend(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]) -> bool:

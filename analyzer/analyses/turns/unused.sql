@@ -90,8 +90,10 @@ split AS (
 SELECT
   s.request_key, s.at_ns, s.model, s.read_tokens, s.written_tokens, s.used_tokens, s.unused_tokens,
   s.at_ns + s.life_ns <= s.last_ns AS is_judged, s.life_ns,
-  CAST((CAST(s.dear_tokens AS DECIMAL(17,0)) * (coalesce(p.long_usd, p.short_usd) - p.input_usd)
-    + CAST(s.unused_tokens - s.dear_tokens AS DECIMAL(17,0)) * (p.short_usd - p.input_usd))
-    * 0.000001 AS DECIMAL(38,15)) AS fee_usd
+  CAST(CASE WHEN s.dear_tokens = 0 THEN 0
+      ELSE CAST(s.dear_tokens AS DECIMAL(17,0)) * (p.long_usd - p.input_usd) END
+    + CASE WHEN s.unused_tokens = s.dear_tokens THEN 0
+      ELSE CAST(s.unused_tokens - s.dear_tokens AS DECIMAL(17,0)) * (p.short_usd - p.input_usd) END
+    AS DECIMAL(38,15)) AS fee_usd
 FROM split AS s
 LEFT JOIN resolve_list_price AS p ON s.request_key = p.request_key

@@ -1,7 +1,7 @@
 -- What each remedy would have saved in this very log: prompt tokens to compute, time to first token, money.
 -- The remedies overlap: their savings do not add up.
 -- grain:   one row a remedy and model
--- needs:   turns_call, turns_history, turns_growth, turns_seen, turns_same, turns_kept, turns_rate, turns_inflated, resolve_request, resolve_conversation, resolve_list_price
+-- needs:   turns_call, turns_history, turns_growth, turns_seen, turns_same, turns_kept, turns_rate, turns_inflated, resolve_request, resolve_list_price
 -- param:   budget_tokens = 8000              -- history that is kept where it is trimmed
 -- returns: remedy VARCHAR                    -- session caching, shared prefix, trimmed history or fewer tools
 -- returns: model VARCHAR                     -- model; empty = not told
@@ -84,25 +84,14 @@ priced AS (
   SELECT
     s.*, r.token_ns,
     CASE
-      WHEN s.saved_tokens = 0 THEN CAST(0 AS DECIMAL(18,9))
-      WHEN s.is_read = 1 THEN p.fresh_usd - p.read_usd
-      ELSE p.fresh_usd
+      WHEN s.saved_tokens = 0 THEN CAST(0 AS DECIMAL(20,15))
+      WHEN s.is_read = 1 THEN p.unread_usd - p.read_usd
+      ELSE p.unread_usd
     END AS usd
   FROM saved AS s
   JOIN resolve_request AS q ON s.request_key = q.request_key
   LEFT JOIN turns_rate AS r ON s.model = r.model AND coalesce(q.route, '') = r.route
-  LEFT JOIN (
-    SELECT
-      l.request_key, l.read_usd,
-      CASE
-        WHEN coalesce(v.write_short_tokens, 0) + coalesce(v.write_unknown_tokens, 0) > 0
-          THEN coalesce(l.short_usd, l.input_usd)
-        WHEN coalesce(v.write_long_tokens, 0) > 0 THEN coalesce(l.long_usd, l.input_usd)
-        ELSE l.input_usd
-      END AS fresh_usd
-    FROM resolve_list_price AS l
-    JOIN resolve_conversation AS v ON l.request_key = v.request_key
-  ) AS p ON s.request_key = p.request_key
+  LEFT JOIN resolve_list_price AS p ON s.request_key = p.request_key
 )
 SELECT
   remedy, model, count(*) AS calls, CAST(SUM(is_untold) AS BIGINT) AS untold_calls,
@@ -113,6 +102,6 @@ SELECT
   percentile_cont(0.5) WITHIN GROUP (ORDER BY now_tokens - saved_tokens) AS one_then_tokens,
   CAST(round(SUM(saved_tokens * token_ns)) AS BIGINT) AS saved_ns,
   CAST(CASE WHEN count(*) = count(usd)
-    THEN SUM(CAST(saved_tokens AS DECIMAL(17,0)) * usd) * 0.000001 END AS DECIMAL(38,15)) AS saved_usd
+    THEN SUM(CAST(saved_tokens AS DECIMAL(17,0)) * usd) END AS DECIMAL(38,15)) AS saved_usd
 FROM priced
 GROUP BY remedy, model
