@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 
+from deep import one_in
+
 import analyzer
-from analyzer.contract.types import Filters
+from analyzer.contract.types import CannotSay, Clear, Filters, Finding, Findings
 from analyzer.engines.duckdb import Engine
-from analyzer.runbook._evaluate import UNTOLD
+from analyzer.report.values import quantity
+from analyzer.runbook._evaluate import UNTOLD, outcome_of
+from analyzer.runbook._play import all_plays
 from analyzer.store.case import open_case
 
 
@@ -29,6 +34,18 @@ def engine_of(db: str, filters: Filters | None = None):
         yield Engine(case, filters)
     finally:
         case.close()
+
+
+def outcomes(engine: Engine, rules: Iterable[str]) -> Findings:
+    """What these rules say of a case; each takes time, and few share what they ask."""
+    told = [outcome_of(all_plays()[rule], engine, quantity) for rule in sorted(rules)]
+    kinds = (Finding, Clear, CannotSay)
+    return Findings(*(tuple(one for one in told if isinstance(one, kind)) for kind in kinds))
+
+
+def some_rules(case: str, *, besides: Iterable[str]) -> set[str]:
+    """These rules and a tenth of the others: another one for each case, always the same."""
+    return {*besides, *(rule for rule in all_plays() if one_in(10, f"{case} {rule}"))}
 
 
 def claimed(db: str, found=None) -> dict:

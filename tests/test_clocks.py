@@ -256,7 +256,7 @@ def stamped(folder, shift_ns, count=40, reuse=False):
 
 
 @pytest.mark.parametrize(
-    "shift_s", [0, -40, *(pytest.param(one, marks=deep) for one in (0.5, 5 * 3600, 26 * 3600 / 4))]
+    "shift_s", [-40, *(pytest.param(one, marks=deep) for one in (0, 0.5, 5 * 3600, 26 * 3600 / 4))]
 )
 def test_requests_join_and_network_stays_whatever_the_clock(tmp_path, shift_s):
     logs = tmp_path / "logs"

@@ -9,6 +9,7 @@ import pytest
 from cases import a15_far_from_bound, a16_offloaded
 from cases._build import MS, at, write_case
 from click.testing import CliRunner
+from deep import deep
 from helpers import case_of, engine_of
 from jsonschema import Draft202012Validator
 from shared import SHARED, needs_shared
@@ -429,10 +430,11 @@ RUNS = SHARED / "traces/2-measured/casys-kaist__LLMServingSim"
     ("run", "options", "low", "high", "says"),
     [
         ("RTX4090~Llama-3.1-8B", (), 0.6, 0.7, "within what well tuned engines reach"),
-        (
+        pytest.param(
             "RTXPRO6000~Qwen3-30B-A3B-Instruct-2507",
             ("--gpu", "rtx-pro-6000-bw"),
             *(0.9, 1.0, "within what well tuned engines reach"),
+            marks=deep,
         ),
     ],
 )
@@ -512,6 +514,7 @@ def test_the_report_shows_observed_against_three_lines(tmp_path):
     assert series == {"observed", "strict", "expected", "attainable"}
 
 
+@deep
 def test_every_number_of_the_picture_comes_from_its_query(tmp_path):
     folder = tmp_path / "logs"
     a16_offloaded.main(folder)

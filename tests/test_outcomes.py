@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from cases import a3_unload, e1_truncated, e2_failures, m1_client_hold
+from cases import a3_unload, b3_hidden_attempts, e1_truncated, e2_failures, m1_client_hold
 from helpers import case_of, engine_of
 from shared import SHARED, needs_shared
 
@@ -265,3 +267,44 @@ def test_access_lines_of_another_server_are_other_calls(tmp_path):
 
     with engine_of(written(write, tmp_path)) as engine:
         assert engine.value("SELECT count(*) FROM resolve_request") == 2 * len(a3_unload.MAIN)
+
+
+def test_the_bill_of_logged_calls_is_no_second_call(tmp_path):
+    world = b3_hidden_attempts.BASE
+    db = written(world.write, tmp_path)
+    rows = {row["metric"]: row["requests"] for row in analyzer.latency(db).rows}
+    assert (rows["e2e"], rows["failed"]) == (world.operations, len(world.hidden))
+    told = analyzer.findings(db)
+    assert told.verdict.startswith("Attempts that no log tracks are on the bill")
+    assert told.split.startswith(f"Where the time went, {world.operations} requests of ")
+    slowest = analyzer.latency(db, slowest=500).rows
+    assert len(slowest) == world.operations + len(world.hidden)
+    assert all(row["id"].startswith("job-") for row in slowest)
+
+
+def test_where_logs_tell_no_durations_the_bill_tells_them(tmp_path):
+    def write(folder):
+        b3_hidden_attempts.BASE.write(folder)
+        log = folder / "calls.jsonl"
+        calls = [json.loads(line) for line in log.read_text().splitlines()]
+        log.write_text("\n".join(json.dumps(call | {"e2e_ms": None}) for call in calls) + "\n")
+
+    db = written(write, tmp_path)
+    rows = {row["metric"]: row["requests"] for row in analyzer.latency(db).rows}
+    assert rows["e2e"] == b3_hidden_attempts.BASE.operations + len(b3_hidden_attempts.BASE.hidden)
+
+
+def test_without_a_duration_the_verdict_begins_with_what_was_found(tmp_path):
+    def write(folder):
+        lines = [
+            request_record(
+                f"c-{k}", vantage="client", started_ns=T0 + k * NS,
+                **({"error": "timeout"} if k % 2 else {"status": 200}),
+            )
+            for k in range(40)
+        ]  # fmt: skip
+        write_lines(folder / "calls.jsonl", lines)
+
+    verdict = analyzer.findings(written(write, tmp_path)).verdict
+    assert verdict.startswith("Requests fail (20 requests failed")
+    assert verdict.endswith("nothing can be said of latency.")

@@ -14,6 +14,8 @@ import pytest
 from helpers import case_of, engine_of
 from shared import SHARED, needs_shared
 
+import analyzer
+from analyzer import api
 from analyzer.catalogs._price_file import FilePrice
 from analyzer.catalogs.price_book import DAY_NS, Lane, PriceBook, Quote
 from analyzer.readers._usage import token_buckets, usage_contradiction
@@ -597,3 +599,81 @@ def test_a_date_alone_is_its_first_moment(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with engine_of(case_of(tmp_path / name, tmp_path / "case.duckdb")) as engine:
         assert engine.value("SELECT min(valid_from_ns) FROM price") == 1_773_014_400_000_000_000
+
+
+# --- price files that are wrong ------------------------------------------------------------------
+
+
+GOOD = {"unit": "per_million_tokens", "models": {"zeta": {"input": "1.5", "output": 6}}}
+
+
+def ingested(tmp_path, text):
+    """What is said of a price file beside one request: outcome or reason, problems, assumptions."""
+    folder = records(
+        tmp_path / "in",
+        [{"model": "zeta", "started_at": "2026-07-01T00:00:00Z", "usage": chat(1000, 10)}],
+    )
+    (folder / "prices.json").write_text(text)
+    out = analyzer.ingest(str(tmp_path / "case.duckdb"), [str(folder)])
+    (file,) = [one for one in out.files if one.path.endswith("prices.json")]
+    assumed = [note for path, note in out.assumed if path.endswith("prices.json")]
+    return file.why, [problem["reason"] for problem in out.problems], assumed
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda text: text[:-20], "not valid JSON at line "),
+        (lambda text: text.replace('"1.5",', '"1.5"'), "not valid JSON at line 6"),
+        (lambda text: text.replace("1.5", "1,5"), "zeta: 'input' is no amount of money"),
+        (lambda text: text.replace('"input": "1.5",', "").replace('"output": 6', ""), "no price"),
+    ],
+)
+def test_a_wrong_price_file_is_a_problem_that_says_where(tmp_path, change, says):
+    _, problems, _ = ingested(tmp_path, change(json.dumps(GOOD, indent=1)))
+    assert len(problems) == 1
+    assert says in problems[0]
+
+
+def test_a_price_file_in_another_unit_is_said_to_be_one(tmp_path):
+    why, _, _ = ingested(tmp_path, json.dumps(GOOD | {"unit": "per_token"}))
+    assert "a price file has to say 'unit': 'per_million_tokens'" in why
+
+
+def test_a_key_that_means_nothing_is_named(tmp_path):
+    wrong = {"input": 1, "ouput": 6, "_why": "a contract", "long_context": {
+        "above_input_tokens": 9, "inptu": 2,
+    }}  # fmt: skip
+    _, problems, assumed = ingested(tmp_path, json.dumps(GOOD | {"models": {"zeta": wrong}}))
+    assert problems == []
+    assert assumed == [
+        "the key 'inptu' of zeta is not known, and not used: did you mean 'input'?",
+        "the key 'ouput' of zeta is not known, and not used: did you mean 'output'?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("listed", "used", "says"),
+    [
+        ("zetta", "zeta", "prices.json has zetta: name it as the log does, if it is the same"),
+        ("gpt-4o-mimi", "gpt-4o-mini", "prices.json has gpt-4o-mimi, which no request names; gpt"),
+        ("claude-sonet-4-5", "claude-sonnet-4-5-20250929", "which no request names; claude-sonnet"),
+        ("gpt-4o", "gpt-4o-mini", None),
+        ("claude-opus-4-5", "claude-sonnet-4-5", None),
+        ("gpt-5", "gpt-5-mini", None),
+    ],
+)
+def test_a_misspelt_model_is_asked_about(tmp_path, listed, used, says):
+    rows = [{"model": used, "started_at": "2026-07-01T00:00:00Z", "usage": chat(1000, 10)}]
+    folder = records(tmp_path / "in", rows, {"models": {listed: {"input": 1, "output": 2}}})
+    notes = " ".join(api.cost(case_of(folder, tmp_path / "case.duckdb")).notes)
+    assert ("prices.json has" in notes) is (says is not None)
+    assert (says or "") in notes
+
+
+def test_prices_in_another_currency_are_named_with_their_file(tmp_path):
+    rows = [{"model": "zeta", "started_at": "2026-07-01T00:00:00Z", "usage": chat(1000, 10)}]
+    book = {"currency": "EUR", "models": {"zeta": {"input": 1, "output": 2}}}
+    db = case_of(records(tmp_path / "in", rows, book), tmp_path / "case.duckdb")
+    (note,) = [one for one in api.cost(db).notes if "EUR" in one]
+    assert "prices of prices.json in EUR are not used: give US dollars" in note

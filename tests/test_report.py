@@ -191,8 +191,9 @@ def test_json_envelopes():
             "cost_usd": "12.418250000",
         }
     ]
-    told = json.loads(render(ex.FINDINGS, "json"))
-    assert list(told) == ["kind", "version", "findings", "clear", "cannot_say"]
+    told = json.loads(render(replace(ex.FINDINGS, verdict="All well."), "json"))
+    assert list(told) == ["kind", "version", "verdict", "findings", "clear", "cannot_say"]
+    assert told["verdict"] == "All well."
     assert list(told["findings"][2]) == [
         "rule",
         "severity",

@@ -8,6 +8,7 @@ from typing import Any
 
 import examples_of_results as ex
 import pytest
+from deep import deep
 from test_report import page_of
 
 from analyzer.contract.types import Report
@@ -118,6 +119,7 @@ def _longer(value: Any) -> Any:
 LONG = _longer(ex.REPORT)
 
 
+@deep
 def test_long_names_and_many_rows_keep_the_page_small():
     report = LONG
     plain = [replace(one, chart=None) for one in report.findings.found]  # a picture each is slow

@@ -88,6 +88,22 @@ def test_memory_is_limited_and_each_process_spills_apart(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["case.duckdb"]
 
 
+def test_a_small_case_is_read_by_one_thread_and_a_large_one_by_all(tmp_path, monkeypatch):
+    db = tmp_path / "case.duckdb"
+
+    def threads(*, write=False):
+        case = open_case(db, write=write)
+        ((count,),) = case.run("SELECT current_setting('threads')")
+        case.close()
+        return count
+
+    every = threads(write=True)
+    assert every > 1 or os.cpu_count() == 1
+    assert (threads(), threads(write=True)) == (1, every)
+    monkeypatch.setattr(_limits, "_SMALL", db.stat().st_size)
+    assert threads() == every
+
+
 def test_a_container_counts(tmp_path, monkeypatch):
     told = tmp_path / "memory.max"
     monkeypatch.setattr(_limits, "_CGROUP", told)

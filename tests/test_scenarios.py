@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from deep import one_in, unless
 from helpers import case_of, check_verdict, engine_of
 from shared import SHARED, needs_shared
 
@@ -119,8 +120,11 @@ def case(tmp_path_factory):
     return read
 
 
+# The kinds of each are judged on generated cases too (test_runbook.py): here a fixed part of them.
 @needs_shared
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=unless(one_in(4, name))) for name in RIGHT]
+)
 def test_verdict(name, case):
     check_verdict(case(name), RIGHT[name])
 

@@ -170,6 +170,7 @@ def test_that_efficiency_carries_to_shared_experts_on_two_devices(llama, tmp_pat
     assert not wrong(errors(case, simulated(case, llama, tmp_path), slice(None)))
 
 
+@deep
 def test_a_link_at_the_rate_of_its_data_sheet_is_not_that_machine(llama, tmp_path):
     """PCIe 5 promises four times what its exchanges reach: then queue and prefill come too short.
 

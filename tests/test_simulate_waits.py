@@ -1,12 +1,14 @@
 """Worlds whose waits have a cause of their own: what the plays claim is what truth tells."""
 
 import pytest
+from deep import deep
 from helpers import claimed, engine_of
 from test_simulate_worlds import ALL_OF_QUEUE, holds, mean, ns_of, run_of
 
 __all__ = ["run_of"]
 
 
+@deep
 def test_grammars_that_are_compiled(run_of):
     db, truth, _ = run_of("grammar-compile")
     waited = [one for one in truth if ns_of(one, "grammar") >= 100_000_000]
@@ -53,6 +55,7 @@ def test_attempts_that_a_limit_turns_away(run_of):
     holds(db, "queue.rate-limited", len(refused), sum(waits) / 1e9)
 
 
+@deep
 def test_one_replica_takes_it_all(run_of):
     db, truth, _ = run_of("replica-imbalance")
     waited = [

@@ -6,12 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import click
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
+from deep import deep
 
 import analyzer
 from analyzer import api
@@ -347,13 +349,38 @@ def test_status_counts_what_findings_tells(tmp_path):
     log = tmp_path / "one.jsonl"
     log.write_text('{"request_id": "a", "started_at": 1790000000, "e2e_ms": 5}\n')
     api.ingest(db, [str(log)])
-    found, status = run("--db", db, "findings").stdout, run("--db", db, "status").stdout
-    assert "How to record what is missing:" in found
-    assert "How to record what is missing:" not in status
-    assert "analyze findings" in status
-    rules = [item.rule for item in api.findings(db).cannot_say]
-    assert not [rule for rule in rules if rule in status]
-    assert f"cannot say: {len(rules)} check" in status
+    found, status = words_of(run("--db", db, "findings")), words_of(run("--db", db, "status"))
+    blind = api.findings(db).cannot_say
+    assert all(item.rule in found and item.rule in status for item in blind)
+    for shown in (found, status):
+        assert f"cannot say: {len(blind)} checks not looked at for want of data" in shown
+    assert all(f"{miss.input}: {miss.how} (" in status for one in blind for miss in one.missing)
+    most = Counter((miss.input, miss.how) for one in blind for miss in one.missing).most_common(5)
+    for (name, how), number in most:
+        assert f"{name} ({number} checks): {how}" in found
+    assert "how to record it: analyze status" in found
+
+
+def test_findings_and_explain_name_the_next_command(case):
+    found = api.findings(case).found
+    shown = run("--db", case, "findings").stdout
+    assert shown.endswith(f"\nNext: analyze --db {case} explain {found[0].rule}\n")
+    assert "Next:" not in run("--db", case, "findings", "--since", "2020-01-01").stdout
+    explained = run("--db", case, "explain", found[0].rule).stdout
+    assert explained.endswith(f"analyze --db {case} show {found[0].examples[0]}\n")
+    assert "Next" not in run("--db", case, "explain", found[0].rule, "-f", "md").stdout
+
+
+def test_a_family_of_rules_keeps_its_words_whole(case):
+    shown = run("--db", case, "explain", "queue", env={"COLUMNS": "80"}).stdout
+    head = shown.split("\n\n")[0].splitlines()
+    assert head[0].split() == ["rule", "outcome", "title"]
+    assert all(len(line) <= 80 for line in head)
+    assert "queue.admission-limit  found, critical" in shown
+    assert (
+        "requests  coverage  title"
+        in run("--db", case, "explain", "queue", env={"COLUMNS": "140"}).stdout
+    )
 
 
 def test_one_of_a_thing_is_said_in_the_singular(case):
@@ -461,6 +488,7 @@ def test_a_clock_of_several_days_is_refused(tmp_path):
     assert "names no date" in none.stderr
 
 
+@deep
 def test_marks_outside_the_data_are_warned_of(case):
     args = ("--db", case, "report", "-f", "md", "--mark")
     done = run(*args, "2027-01-01 later")

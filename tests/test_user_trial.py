@@ -382,6 +382,7 @@ def test_runs_far_apart_are_named_each_with_its_filters(tmp_path, db):
     assert page.count(first) >= 1
 
 
+@deep
 def test_pauses_within_one_run_are_no_runs(tmp_path, db, incident):
     scattered(tmp_path, db, days=(0, 1, 2, 3, 11))
     shown = words(run("--db", db, "timeline"))

@@ -6,6 +6,7 @@ import tomllib
 
 import pytest
 from click.testing import CliRunner
+from deep import deep
 from helpers import case_of
 from shared import SHARED, needs_shared
 
@@ -108,7 +109,9 @@ def test_several_changes_are_one_alternative(world_file):
 # --- a world like a case -------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["asynchronous", "in turn"])
+@pytest.fixture(
+    scope="module", params=[True, pytest.param(False, marks=deep)], ids=["asynchronous", "in turn"]
+)
 def case(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("case")
     simulate(from_dict(busy(asynchronous=request.param)), folder / "logs")

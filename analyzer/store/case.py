@@ -328,6 +328,9 @@ class FileWriter:
 
 # -- opening ------------------------------------------------------------------------------------
 
+_BESIDE = 5
+"""Cases of the same folder that are named where the one asked for does not exist."""
+
 
 def open_case(path: str | Path, *, write: bool = False) -> Case:
     """Open a case. To read one it must exist; to write, it is created where it does not.
@@ -337,12 +340,15 @@ def open_case(path: str | Path, *, write: bool = False) -> Case:
     """
     path = Path(path)
     if not write and not path.exists():
-        raise AnalyzerError(f"no case at {path}", f"analyze --db {path} ingest PATH... makes one")
+        beside = sorted(other.name for other in path.parent.glob("*.duckdb"))[:_BESIDE]
+        lie = f"; --db names another: {', '.join(beside)}" if beside else ""
+        made = f"analyze --db {path} ingest PATH... makes one"
+        raise AnalyzerError(f"no case at {path}", f"{made}{lie}")
     check_place(path, write=write)
     fresh = not path.exists()
     try:
         # In this order: DuckDB takes a spill folder after the seal, but no seal after the folder.
-        config = ({} if write else _SEALED) | limits(path)
+        config = ({} if write else _SEALED) | limits(path, write=write)
         connection = duckdb.connect(str(path), read_only=not write, config=dict(config))
     except duckdb.Error as error:
         if "could not set lock" in str(error).lower():
