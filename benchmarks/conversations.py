@@ -20,7 +20,9 @@ from scale import BEGIN_NS, grown
 from analyzer.contract.tables import TABLES
 from analyzer.store.case import Case, open_case
 
-COMMANDS = (("turns",), ("turns", "--reasons"), ("findings",))
+COMMANDS = (
+    ("turns",), ("turns", "--reasons"), ("findings",), ("report", "-o", "REPORT", "--force"),
+)  # fmt: skip
 TURNS = 10
 """Calls of a session of the fleet."""
 _S = 1_000_000_000

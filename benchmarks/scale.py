@@ -259,6 +259,8 @@ def grown(
                 old = before[2][number]
                 power = f"  exponent {exponent(old.cpu_s, took.cpu_s, size / before[0]):.2f}"
             print(f"  {' '.join(words)[:44]:44} {took}{power}", flush=True)
+        if (page := db.with_suffix(".html")).exists():
+            print(f"  the page has {page.stat().st_size / 1e6:.1f} MB")
         told = each(db)
         print(f"  a scan of the rows {told['floor']:.3f} CPU s", *told["failed"], sep="\n  ")
         for name, seconds in sorted(told["spent"].items(), key=lambda pair: -pair[1]):

@@ -11,7 +11,7 @@ from importlib.resources import files
 
 @dataclass(frozen=True)
 class Offer:
-    """One vendor's price of one GPU hour, as its page said on a day."""
+    """One vendor's price of one GPU hour, as a transcription of ``source`` said on a day."""
 
     vendor: str
     offer: str
@@ -24,7 +24,8 @@ class Offer:
 def _offers() -> dict[str, tuple[Offer, ...]]:
     text = files("analyzer.catalogs").joinpath("gpu_prices.csv").read_text(encoding="utf-8")
     found: dict[str, list[Offer]] = {}
-    for row in csv.DictReader(text.splitlines()):
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    for row in csv.DictReader(lines):
         usd = Decimal(row["usd_per_gpu_hour"])
         one = Offer(row["vendor"], row["offer"], usd, row["as_of"], row["source"])
         found.setdefault(row["key"], []).append(one)
@@ -34,3 +35,8 @@ def _offers() -> dict[str, tuple[Offer, ...]]:
 def offers(key: str) -> tuple[Offer, ...]:
     """Offers of a part of the accelerators' catalog, cheapest first; empty where none is known."""
     return _offers().get(key, ())
+
+
+def cheapest() -> Decimal:
+    """What the cheapest of all offers costs an hour."""
+    return min(some[0].usd for some in _offers().values())

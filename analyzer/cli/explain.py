@@ -38,6 +38,7 @@ def command(*, rule: str, filters: Filters, form: str, db: str) -> None:
     The first part of a rule's name (queue) lists the rules that begin with it.
     """
     from analyzer import api
+    from analyzer.contract.types import Finding
 
     family = None if "." in rule else api.explain_family(db, rule, filters)
     if family is not None and not family.rows:
@@ -45,7 +46,11 @@ def command(*, rule: str, filters: Filters, form: str, db: str) -> None:
         known = families if near(rule, families) else api.rules()
         raise AnalyzerError(f"no rule or family {rule!r}", hint_of(rule, known))
     if family is None:
-        show(api.explain(db, rule, filters), form)
+        told = api.explain(db, rule, filters)
+        show(told, form)
+        found = told.outcome
+        if isinstance(found, Finding) and found.unit == "requests" and found.examples:
+            next_step(form, db, "show", found.examples[0], why="one of its requests in full")
         return
     show(family, form)
     worst = next((row["rule"] for row in family.rows if row["outcome"] == "found"), None)

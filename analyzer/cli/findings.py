@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from analyzer.cli._options import db_option, example, filter_options, format_option, show
+from analyzer.cli._options import db_option, example, filter_options, format_option, next_step, show
 
 if TYPE_CHECKING:
     from analyzer.contract.types import Filters, Findings
@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 def command(*, fail_on: str | None, filters: Filters, form: str, db: str) -> None:
     """List what was found, what is clear and what cannot be said, counted apart."""
     from analyzer import api
+    from analyzer.contract.types import Filters
 
     result = api.findings(db, filters)
     show(result, form)
+    worst = next((one.rule for one in result.found if one.severity != "note"), None)
+    if worst and filters == Filters():
+        next_step(form, db, "explain", worst)
     if fail_on:
         _hold(result, fail_on)
 

@@ -110,8 +110,9 @@ def slowest(engine: Engine, limit: int) -> Table:
     rows = engine.rows(
         f"""SELECT r.id, r.start_ns, r.model, r.route, s.e2e_ns, s.ttft_ns, s.queue_ns,
   s.prefill_ns, s.decode_ns, s.network_ns, s.unattributed_ns, s.held_ns, r.output_tokens
-FROM latency_segment AS s JOIN resolve_request AS r ON s.request_key = r.request_key
-WHERE s.e2e_ns IS NOT NULL
+FROM latency_metric AS m JOIN latency_segment AS s ON m.request_key = s.request_key
+JOIN resolve_request AS r ON m.request_key = r.request_key
+WHERE m.metric = 'e2e' AND m.value_ns IS NOT NULL
 ORDER BY s.e2e_ns DESC, r.request_key LIMIT {int(limit)}"""
     )
     return Table("analyze.latency.slowest", tuple(rows))

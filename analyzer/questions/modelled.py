@@ -53,13 +53,14 @@ def notes(engine: Engine) -> tuple[str, ...]:
     if any(row["refused"] is None for row in counted):
         told.append(
             "Modelled: no source tells these, a fit to requests that found nobody ahead splits "
-            "their time to first token; low and high are means of each request's 90 % interval. "
+            "their time to first token; low and high, shown where there is room and by -f csv, are "
+            "means of each request's 90 % interval. "
             "The network floor holds what the server takes whatever the prompt."
         )
     refused = [row for row in counted if row["refused"] is not None]
     for row in refused[:_MOST]:
-        many = "1 request is" if row["requests"] == 1 else f"{row['requests']:,} requests are"
-        told.append(f"The time to first token of {many} not split: {row['refused']}.")
+        many = "1 request" if row["requests"] == 1 else f"{row['requests']:,} requests"
+        told.append(f"The time to first token of {many} is not split: {row['refused']}.")
     return tuple(told)
 
 

@@ -8,6 +8,7 @@ Everything assumed is listed with the option that changes it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median_low
@@ -15,7 +16,7 @@ from typing import Any
 
 from analyzer.bounds.ask import Ask
 from analyzer.bounds.hardware import accelerator
-from analyzer.bounds.rent import offers
+from analyzer.bounds.rent import cheapest, offers
 from analyzer.bounds.serving import MOST_SEQUENCES, Served, served
 from analyzer.contract.types import Table
 from analyzer.engines.duckdb import Engine
@@ -197,6 +198,27 @@ def _observed(engine: Engine) -> tuple[Load, bool]:
     return load, bool(row["is_plan"])
 
 
+_A_DAY = """SELECT sum(c.usd) AS usd, max(q.start_ns) - min(q.start_ns) AS span_ns
+FROM cost_tracked AS t
+JOIN cost_request AS c ON t.request_key = c.request_key
+JOIN resolve_request AS q ON t.request_key = q.request_key
+WHERE t.is_metered AND NOT c.is_subscription AND q.inner_vantage <> 'engine'
+  AND q.start_ns IS NOT NULL"""
+
+
+def worth_asking(engine: Engine) -> Iterator[str]:
+    """One sentence where the API costs more a day than the cheapest GPU does; a day at least."""
+    (row,) = engine.rows(_A_DAY)
+    days = max(Decimal(row["span_ns"] or 0) / (_DAY_HOURS * _HOUR_NS), Decimal(1))
+    daily, rent = (row["usd"] or 0) / days, cheapest() * _DAY_HOURS
+    if daily > rent:
+        yield (
+            f"The API costs ${daily:,.2f} a day, a rented GPU from ${rent:,.2f} a day on: 'analyze "
+            "cost --self-host GPU --host-model MODEL' asks whether these requests would cost less "
+            "on one's own."
+        )
+
+
 # --- the answer ----------------------------------------------------------------------------------
 
 
@@ -231,9 +253,11 @@ def _rent(plan: Plan, key: str) -> tuple[Decimal, str]:
         )
     middle = median_low(one.usd for one in known)
     days = sorted(one.as_of for one in known)
+    sources = ", ".join(dict.fromkeys(one.source for one in known))
     return middle, (
         f"middle of {len(known)} offers on demand, {known[0].usd} ({known[0].vendor}) to "
-        f"{known[-1].usd} ({known[-1].vendor}), {days[0]} to {days[-1]}"
+        f"{known[-1].usd} ({known[-1].vendor}), {days[0]} to {days[-1]}, as transcribed in public "
+        f"from {sources}"
     )
 
 

@@ -41,6 +41,10 @@ ENOUGH = 20
 """Requests below which nothing can be said where no window stands out."""
 
 
+_NO_BILL = "request_key NOT IN (SELECT request_key FROM resolve_on_bill WHERE NOT is_logged)"
+"""A provider's record that bills a logged call is no second call."""
+
+
 def window_of(engine: Engine) -> tuple[int, int] | None:
     """When requests ran, else when the servers were sampled; None where nothing has a time."""
     for sql in (
@@ -78,14 +82,14 @@ def lanes(engine: Engine, bin_ns: int) -> tuple[Lane, ...]:
     bin_of = f"r.start_ns - r.start_ns % {bin_ns}"
     load = engine.rows(
         f"SELECT {bin_of} AS start_ns, 'requests' AS \"group\", CAST(count(*) AS DOUBLE) AS value "
-        f"FROM resolve_request AS r WHERE r.start_ns IS NOT NULL GROUP BY {bin_of} "
-        "ORDER BY start_ns"
+        f"FROM resolve_request AS r WHERE r.start_ns IS NOT NULL AND r.{_NO_BILL} "
+        f"GROUP BY {bin_of} ORDER BY start_ns"
     )
     failed = "r.status >= 400 OR r.error IS NOT NULL"
     errors = engine.rows(
         f"SELECT {bin_of} AS start_ns, 'failed' AS \"group\", "
         f"CAST(count(*) FILTER (WHERE {failed}) AS DOUBLE) AS value FROM resolve_request AS r "
-        f"WHERE r.start_ns IS NOT NULL GROUP BY {bin_of} ORDER BY start_ns"
+        f"WHERE r.start_ns IS NOT NULL AND r.{_NO_BILL} GROUP BY {bin_of} ORDER BY start_ns"
     )
     found = [
         Lane("Requests started", "requests", bin_ns, tuple(load)),
@@ -189,7 +193,7 @@ def _binned(engine: Engine, bin_ns: int) -> dict[str, list[_Bin]]:
   WHERE output_tokens IS NOT NULL
   UNION ALL
   SELECT request_key, 'errors', CASE WHEN status >= 400 OR error IS NOT NULL
-    THEN CAST(1 AS DOUBLE) ELSE CAST(0 AS DOUBLE) END FROM resolve_request
+    THEN CAST(1 AS DOUBLE) ELSE CAST(0 AS DOUBLE) END FROM resolve_request WHERE {_NO_BILL}
 )
 SELECT t.metric, r.start_ns - r.start_ns % {bin_ns} AS bin_at, count(*) AS n,
   SUM(t.value) AS total, SUM(t.value * t.value) AS squares

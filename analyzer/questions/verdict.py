@@ -11,6 +11,8 @@ from analyzer.questions.timeline import ENOUGH, UNITS, Standout, no_window
 _SEGMENTS = ("queue", "prefill", "decode", "network", "unattributed")
 _CAUSED = ("queue", "prefill", "network")
 _MOST = 3
+_BEFORE_TOO = 1
+"""Rank of a finding that holds in the window that stands out and before it."""
 _MUCH = 0.25
 """Share of all time from which a segment without a cause is spoken of."""
 
@@ -31,26 +33,35 @@ def verdict(
     serious = [one for one in findings.found if one.severity != "note"]
     if not any(row["requests"] for row in latency.rows):
         silent = "The case holds no requests with a duration, so nothing can be said of latency."
-        told = [*_causes(serious[:_MOST], None), *_first(serious)]
-        return " ".join([silent, *filter(None, [engines]), *told])
+        told = [*_causes(serious[:_MOST], None), *_more(serious), *_first(serious)]
+        told = told or [_nothing(findings, say)]
+        return " ".join([*told, silent, *filter(None, [engines])])
     blind = _unexplained(findings, latency, say)
     sentences = [f"{apart}."] if apart else []
-    sentences += [_when(standout, say, explained=bool(serious or blind))] if standout else []
+    if standout:
+        then = any(_relation(one.window, standout.window)[0] <= _BEFORE_TOO for one in serious)
+        sentences.append(_when(standout, say, explained=then or bool(blind)))
     sentences += _causes(serious[:_MOST], standout)
-    more = len(serious) - _MOST
-    if more > 0:
-        sentences.append(f"Further findings below: {more}.")
+    sentences += _more(serious)
     sentences += blind
     sentences += _first(serious)
     if len(sentences) == bool(apart):
-        unseen = len(findings.cannot_say)
-        rest = f"; {unseen} could not look for want of data" if unseen else ""
-        clear = say(len(findings.clear), "checks")
-        sentences.append(f"Nothing was found that needs action: {clear} clear{rest}.")
+        sentences.append(_nothing(findings, say))
     requests = max(row["requests"] for row in latency.rows)
     if standout is None and requests < ENOUGH:
         sentences.append(f"{_capital(no_window(requests))}.")
     return " ".join(sentences)
+
+
+def _nothing(findings: Findings, say: Callable[[Any, str], str]) -> str:
+    unseen = len(findings.cannot_say)
+    rest = f"; {unseen} could not look for want of data" if unseen else ""
+    return f"Nothing was found that needs action: {say(len(findings.clear), 'checks')} clear{rest}."
+
+
+def _more(serious: list[Finding]) -> list[str]:
+    more = len(serious) - _MOST
+    return [f"Further findings below: {more}."] if more > 0 else []
 
 
 def _first(serious: list[Finding]) -> list[str]:
@@ -86,7 +97,7 @@ def _relation(window: tuple[int, int] | None, standout: tuple[int, int]) -> tupl
         return 2, "After it"
     if window[0] >= standout[0]:
         return 0, "In that time"
-    return (1, "Before it too,") if window[1] > standout[0] else (2, "Before it")
+    return (_BEFORE_TOO, "Before it too,") if window[1] > standout[0] else (2, "Before it")
 
 
 def _cause(finding: Finding) -> str:

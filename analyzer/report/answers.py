@@ -380,6 +380,7 @@ _TABLES: dict[str, Callable[[Table], list[Block]]] = {
     "analyze.compare": _comparison,
     **{f"analyze.gpu.{name}": gpu.table for name in gpu.TABLES},
     "analyze.latency": latencies.latency,
+    "analyze.rules": outcomes.family,
     "analyze.timeline": lanes.lanes,
     "analyze.turns": turns.sessions,
     "analyze.turns.calls": turns.calls,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analyzer.report import words
+from analyzer.report import outcomes, words
 from analyzer.report.blocks import Block, Facts, Grid, Heading, Items, Words, grid_of
 from analyzer.report.values import NONE, cell, count, plural, window
 
@@ -23,12 +23,10 @@ _NAMED = 5
 """Known files named; more than that is a folder somebody knows."""
 _ALIKE = 3
 """Unread files named for one reason."""
-_SHORT = 100
-"""Characters of a how-to that ``status`` shows; ``findings`` has it whole."""
 
 
 def status(value: Status) -> list[Block]:
-    """Sources, coverage, problems and assumptions; what cannot be said is counted only."""
+    """Sources, coverage, problems, assumptions, and what is missing for the rest."""
     facts = (
         ("case", value.db),
         ("requests", count(value.requests)),
@@ -46,30 +44,12 @@ def status(value: Status) -> list[Block]:
 
 
 def _blind(values: tuple[CannotSay, ...]) -> list[Block]:
-    """Inputs that checks lack, each once, with how many checks wait for it."""
+    """Inputs that checks lack, each once, with the checks that wait for it."""
     out: list[Block] = [Heading(f"cannot say: {plural(len(values), 'check')}")]
     if not values:
         return out
-    waiting: dict[tuple[str, str], int] = {}
-    for item in values:
-        for miss in item.missing:
-            waiting[miss.input, miss.how] = waiting.get((miss.input, miss.how), 0) + 1
-    lines = tuple(
-        f"{name} ({plural(number, 'check')}): {_short(how)}"
-        for (name, how), number in sorted(waiting.items(), key=lambda pair: -pair[1])
-    )
-    return [
-        *out,
-        Words(f"{words.NOT_CLEAR}. What would let them look:"),
-        Items(lines),
-        Words("Which checks, and how to record it in full: analyze findings"),
-    ]
-
-
-def _short(how: str) -> str:
-    """The first step of a how-to."""
-    first = how.split("; ")[0]
-    return first if len(first) <= _SHORT else first[:_SHORT].rsplit(" ", 1)[0] + " …"
+    lines = tuple(f"{name}: {how} ({', '.join(on)})" for name, how, on in outcomes.waiting(values))
+    return [*out, Words(f"{words.NOT_CLEAR}. What would let them look:"), Items(lines)]
 
 
 def assumed(pairs: tuple[tuple[str, str], ...]) -> list[Block]:

@@ -158,13 +158,14 @@ def _gpu(value: Devices) -> dict[str, Any]:
         "phases": rows_of(value.phases),
         "ranks": rows_of(value.ranks),
         "bounds": [row(one) for one in value.bounds],
+        "beside": row(value.beside),
         "unclassified": [row(one) for one in value.unclassified],
     }
 
 
 @envelope.register(Findings)
 def _findings(value: Findings) -> dict[str, Any]:
-    return _enveloped("analyze.findings", **_outcomes(value, full=False))
+    return _enveloped("analyze.findings", verdict=value.verdict, **_outcomes(value, full=False))
 
 
 def _outcomes(value: Findings, *, full: bool) -> dict[str, Any]:

@@ -19,13 +19,17 @@ _GRADES = ("measured", "derived", "modelled", "absent")
 _EDGES = ("low_ns", "high_ns")
 _STATISTICS = ("mean_ns", "p50_ns", "p95_ns", "p99_ns")
 _FAILED = "failed"
+_NO_DURATION = (
+    "No request tells how long it took, so there is no latency to show. How a format records it: "
+    "analyze formats NAME; which inputs are missing: analyze status"
+)
 
 
 def latency(table: Table) -> list[Block]:
     """Metrics by group; what no request has and what failed is said below, in a line each."""
     told = [row for row in table.rows if row["requests"] or row["metric"] == _FAILED]
     if not told:
-        return [Words("no request has a latency"), *(Words(note) for note in table.notes)]
+        return [Words(_NO_DURATION), *(Words(note) for note in table.notes)]
     out: list[Block] = [_latency_grid(told)]
     have = {row["metric"] for row in told}
     lacking = dict.fromkeys(row["metric"] for row in table.rows if row["metric"] not in have)

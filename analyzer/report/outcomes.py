@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analyzer.report import words
-from analyzer.report.blocks import Block, Found, Heading, Items, Words, grid_of
-from analyzer.report.values import plural
+from analyzer.report.blocks import Block, Found, Grid, Heading, Items, Words, grid_of
+from analyzer.report.values import plural, safe_text
 
 if TYPE_CHECKING:
-    from analyzer.contract.types import CannotSay, Clear, Finding, Findings
+    from analyzer.contract.types import CannotSay, Clear, Finding, Findings, Table
+
+_MOST = 5
+"""Missing inputs that ``findings`` tells; a screen of them would push the verdict off it."""
 
 
 def findings(value: Findings) -> list[Block]:
@@ -17,7 +21,7 @@ def findings(value: Findings) -> list[Block]:
     out: list[Block] = [Words(text) for text in (value.verdict, value.split) if text]
     out.append(Words(words.tally(value)))
     out += [found(item) for item in words.by_severity(value.found)]
-    return out + clear(value.clear) + cannot_say(value.cannot_say)
+    return out + clear(value.clear) + _blind(value.cannot_say)
 
 
 def found(value: Finding) -> Found:
@@ -30,6 +34,31 @@ def clear(values: tuple[Clear, ...]) -> list[Block]:
     """Rules that looked and found nothing, by name."""
     out: list[Block] = [Heading(f"clear: {plural(len(values), 'check')}")]
     return [*out, Words(", ".join(item.rule for item in values))] if values else out
+
+
+def waiting(values: tuple[CannotSay, ...]) -> list[tuple[str, str, list[str]]]:
+    """Inputs that rules lack, how to record each, and which rules wait for it; most first."""
+    rules: dict[tuple[str, str], list[str]] = {}
+    for item in values:
+        for miss in item.missing:
+            rules.setdefault((miss.input, miss.how), []).append(item.rule)
+    return sorted(((*key, names) for key, names in rules.items()), key=lambda one: -len(one[2]))
+
+
+def _blind(values: tuple[CannotSay, ...]) -> list[Block]:
+    """Rules that could not look, by name, and the inputs that most of them wait for."""
+    out: list[Block] = [Heading(f"cannot say: {plural(len(values), 'check')}")]
+    if not values:
+        return out
+    most = waiting(values)[:_MOST]
+    return [
+        *out,
+        Words(words.NOT_CLEAR),
+        Words(", ".join(item.rule for item in values)),
+        Words("What would let most of them look:"),
+        Items(tuple(f"{name} ({plural(len(on), 'check')}): {how}" for name, how, on in most)),
+        Words("What each of them lacks, and how to record it: analyze status"),
+    ]
 
 
 def cannot_say(values: tuple[CannotSay, ...]) -> list[Block]:
@@ -49,3 +78,21 @@ def cannot_say(values: tuple[CannotSay, ...]) -> list[Block]:
         Words("How to record what is missing:"),
         Items(tuple(f"{name}: {text}" for name, text in how)),
     ]
+
+
+def family(value: Table) -> list[Block]:
+    """The rules of a family; a narrow terminal keeps what each claims, not the counts."""
+    wide = grid_of(value.rows)
+    rows = tuple(
+        (row["rule"], f"{row['outcome']}, {row['severity']}" if row["severity"] else row["outcome"])
+        for row in value.rows
+    )
+    narrow = Grid(
+        header=("rule", "outcome", "title"),
+        rows=tuple(
+            (*pair, safe_text(row["title"])) for pair, row in zip(rows, value.rows, strict=True)
+        ),
+        right=(False, False, False),
+        keep=(True, True, False),
+    )
+    return [replace(wide, keep=tuple(True for _ in wide.header), narrow=narrow)]

@@ -100,7 +100,4 @@ def explained(value: Finding, queries: Queries) -> list[Block]:
         out += [Heading("Done when"), Items(goals)]
     if value.examples:
         out += [Heading(f"Example {value.unit}"), Words(", ".join(value.examples))]
-        if value.unit == "requests":
-            first = words.quoted(value.examples[0])
-            out.append(Words(f"One of them in full: analyze show {first}"))
     return out

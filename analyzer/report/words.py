@@ -75,11 +75,6 @@ def sql_command(sql: str) -> str:
     return f"analyze sql {shlex.quote(safe_text(sql, lines=True).strip())}"
 
 
-def quoted(word: str) -> str:
-    """A word as a shell takes it, since commands get pasted."""
-    return shlex.quote(safe_text(word))
-
-
 def needs(value: CannotSay) -> str:
     """Name the inputs a rule lacks."""
     return safe_text(", ".join(item.input for item in value.missing)) or "input not named"

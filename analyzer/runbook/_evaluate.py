@@ -73,7 +73,8 @@ def coverage_of(play: Play, engine: Engine) -> tuple[int, tuple[Missing, ...], f
     front = play.front
     scope = int(engine.value(front.scope) or 0)
     if not scope:
-        return 0, tuple(Missing(need.input, need.how) for need in front.needs), 0.0
+        unmet = (need for need in front.needs if not engine.value(need.sql))
+        return 0, tuple(Missing(need.input, need.how) for need in unmet), 0.0
     covered = [(engine.value(need.sql) or 0) / scope for need in front.needs]
     lacking = tuple(
         Missing(need.input, need.how)
@@ -199,5 +200,6 @@ def _fill(text: str, words: dict[str, str | None]) -> str:
         told = all(words[name] is not None for name in _SLOT.findall(match[1]))
         return match[1] if told else ""
 
-    first, *rest = _SLOT.sub(put, _CLAUSE.sub(keep, text)).split(_ONE)
+    kept = re.sub(" {2,}", " ", _CLAUSE.sub(keep, text)).strip()
+    first, *rest = _SLOT.sub(put, kept).split(_ONE)
     return first + "".join(map(agreeing, rest))

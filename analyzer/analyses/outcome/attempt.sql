@@ -1,7 +1,7 @@
 -- Each attempt of each operation: how it ended, and what it cost where it failed. An operation is
 -- what its caller wanted: it lasts from the first attempt's start to the last one's end.
 -- grain:   one row a request (attempt)
--- needs:   resolve_request, latency_segment, stream_shape
+-- needs:   resolve_request, resolve_operation, latency_segment, stream_shape
 -- returns: request_key BIGINT           -- the request
 -- returns: operation VARCHAR            -- what its attempts have in common
 -- returns: nth BIGINT                   -- which of the operation's attempts, from 1
@@ -16,16 +16,10 @@
 -- returns: lost_ns BIGINT               -- time it took for nothing, ns
 -- returns: lost_output_tokens BIGINT    -- output it had got, told or one a chunk
 -- returns: lost_input_tokens BIGINT     -- prompt tokens it had sent, where told
-WITH named_by AS (
-  SELECT DISTINCT operation_id FROM resolve_request WHERE operation_id IS NOT NULL
-),
-asked AS (
+WITH asked AS (
   SELECT
     r.request_key,
-    coalesce(
-      r.operation_id, n.operation_id, CASE WHEN r.attempt IS NOT NULL THEN r.id END,
-      concat('#', CAST(r.request_key AS VARCHAR))
-    ) AS operation,
+    coalesce(o.operation, concat('#', CAST(r.request_key AS VARCHAR))) AS operation,
     r.start_ns, s.e2e_ns, r.start_ns + coalesce(s.e2e_ns, 0) AS end_ns, r.attempt,
     r.failed OR r.status IS NOT NULL OR r.error IS NOT NULL OR r.finish_reason IS NOT NULL
       AS is_known,
@@ -34,8 +28,7 @@ asked AS (
   FROM resolve_request AS r
   JOIN latency_segment AS s ON r.request_key = s.request_key
   LEFT JOIN stream_shape AS h ON r.request_key = h.request_key
-  -- Many clients name an operation by the id of its first attempt, on the later ones only.
-  LEFT JOIN named_by AS n ON r.id = n.operation_id
+  LEFT JOIN resolve_operation AS o ON r.request_key = o.request_key
 ),
 ordered AS (
   SELECT

@@ -72,7 +72,7 @@ def device_bars_svg(
 
 def _left(names: Sequence[str], width: int) -> int:
     longest = max((len(drawable(name)) for name in names), default=4)
-    return int(min(max(longest * _WIDE + 18, 60), max(_LEFT, width * 0.34)))
+    return int(min(max(longest * _WIDE + 18, 60), max(_LEFT, width * 0.38)))
 
 
 def _rows(names: Sequence[str], field: str, left: int) -> alt.Y:
@@ -111,7 +111,7 @@ def _legend(parts: Sequence[tuple[str, str]], plot: int) -> list[Any]:
     for x, n, name, fill in placed:
         y = -12 - 18 * (line - n)
         swatch = alt.Chart(alt.InlineData(values=[{}])).mark_square(size=90, color=fill, opacity=1)
-        out.append(swatch.encode(x=alt.value(x + 5), y=alt.value(y)))
+        out.append(swatch.encode(x=alt.XValue(x + 5), y=alt.YValue(y)))
         out.append(_words(x + 16, y + 4, drawable(name)))
     return out
 
@@ -120,4 +120,4 @@ def _words(x: float, y: float, text: str) -> Any:  # noqa: ANN401 - an altair ch
     mark = alt.Chart(alt.InlineData(values=[{}])).mark_text(
         align="left", baseline="alphabetic", color=INK, fontSize=12, text=text
     )
-    return mark.encode(x=alt.value(x), y=alt.value(y))
+    return mark.encode(x=alt.XValue(x), y=alt.YValue(y))

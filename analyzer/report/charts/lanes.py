@@ -127,7 +127,7 @@ def _lane(lane: Drawn, picture: Timeline, x: alt.X, plot: int, space: int) -> An
         rule = alt.Chart(alt.InlineData(values=at)).mark_rule(
             color=INK, strokeDash=[3, 2], opacity=0.8
         )
-        layers.append(rule.encode(x=x, y=alt.value(-space), y2=alt.value(height)))
+        layers.append(rule.encode(x=x, y=alt.YValue(-space), y2=alt.Y2Value(height)))
     layers += _legend(lane, rows)
     return alt.layer(*layers).properties(width=plot, height=height)
 
@@ -144,7 +144,7 @@ def _shades(picture: Timeline, x: alt.X, top: int, height: int) -> list[Any]:
     return [
         alt.Chart(alt.InlineData(values=[window]))
         .mark_rect(color=fill, opacity=thick)
-        .encode(x=x, x2="to:T", y=alt.value(top), y2=alt.value(height))
+        .encode(x=x, x2="to:T", y=alt.YValue(top), y2=alt.Y2Value(height))
         for window, fill, thick in shades
         if window["to"] - window["from"] < _ALL * whole
     ]
@@ -251,13 +251,15 @@ def _legend(lane: Drawn, rows: list[list[tuple[float, int, str]]]) -> list[Any]:
                     color=lane.groups[index][1], strokeDash=_DASHES[index], strokeWidth=2
                 )
                 out.append(
-                    sample.encode(x=alt.value(at), x2=alt.value(at + 18), y=alt.value(y - 1))
+                    sample.encode(x=alt.XValue(at), x2=alt.X2Value(at + 18), y=alt.YValue(y - 1))
                 )
             words = alt.Chart(alt.InlineData(values=[{}])).mark_text(
                 align="left", baseline="middle", color=INK, fontSize=12
             )
             left = at + 22 if index >= 0 else at
-            out.append(words.encode(x=alt.value(left), y=alt.value(y), text=alt.value(text or "-")))
+            out.append(
+                words.encode(x=alt.XValue(left), y=alt.YValue(y), text=alt.TextValue(text or "-"))
+            )
     return out
 
 

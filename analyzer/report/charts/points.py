@@ -97,7 +97,7 @@ def _legend(picture: Scatter, plot: int) -> list[Any]:
                 filled=True, size=40, color=picture.series[index][1], opacity=1,
                 shape=_SHAPES[index % len(_SHAPES)],
             )  # fmt: skip
-            out += [mark.encode(x=alt.value(x + 6), y=alt.value(y)), _words(x + 16, y, text)]
+            out += [mark.encode(x=alt.XValue(x + 6), y=alt.YValue(y)), _words(x + 16, y, text)]
     return out
 
 
@@ -105,4 +105,4 @@ def _words(x: float, y: float, text: str) -> Any:  # noqa: ANN401 - an altair ch
     mark = alt.Chart(alt.InlineData(values=[{}])).mark_text(
         align="left", baseline="middle", color=INK, fontSize=12
     )
-    return mark.encode(x=alt.value(x), y=alt.value(y), text=alt.value(text or "-"))
+    return mark.encode(x=alt.XValue(x), y=alt.YValue(y), text=alt.TextValue(text or "-"))

@@ -59,7 +59,7 @@ def _legend(parts: Sequence[tuple[str, str]], title: str, plot: int) -> list[Any
     at = 0.0
     for name, colour in parts:
         swatch = alt.Chart(alt.InlineData(values=[{}])).mark_square(size=90, color=colour)
-        out.append(swatch.encode(x=alt.value(at + 5), y=alt.value(-12)))
+        out.append(swatch.encode(x=alt.XValue(at + 5), y=alt.YValue(-12)))
         out.append(_words(at + 16, -9, drawable(name)))
         at += 36 + len(name) * CHARACTER
     return out
@@ -69,4 +69,4 @@ def _words(x: float, y: float, text: str) -> Any:  # noqa: ANN401 - an altair ch
     mark = alt.Chart(alt.InlineData(values=[{}])).mark_text(
         align="left", baseline="alphabetic", color=INK, fontSize=12, text=text
     )
-    return mark.encode(x=alt.value(x), y=alt.value(y))
+    return mark.encode(x=alt.XValue(x), y=alt.YValue(y))

@@ -51,7 +51,9 @@ def waterfall_svg(steps: Sequence[dict[str, Any]], *, width: int) -> str:
     )
     word: dict[str, Any] = {"color": INK, "fontSize": 12, "baseline": "middle"}
     texts = base.mark_text(align="left", dx=5, **word).encode(x="end:Q", y=rows, text="text:N")
-    labels = base.mark_text(align="right", **word).encode(x=alt.value(-_GAP), y=rows, text="name:N")
+    labels = base.mark_text(align="right", **word).encode(
+        x=alt.XValue(-_GAP), y=rows, text="name:N"
+    )
     chart: Any = alt.layer(bars, texts, labels).properties(width=plot, height=_ROW * len(placed))
     edges = {"left": _EDGE, "right": 2, "top": 2, "bottom": 2}
     return svg_of(chart.configure(**config() | {"padding": edges}))
