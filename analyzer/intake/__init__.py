@@ -33,6 +33,7 @@ from analyzer.store.dates import date_runs, guessed_years, move_times
 
 Progress = Callable[[str, int, int], None]
 _LARGE_BYTES = 1024 * 1024
+_TURN_S = 0.00005
 _READ = ("read", "grown", "replaced", "known")
 
 
@@ -61,6 +62,7 @@ def ingest(
     now = int(datetime.now(tz=UTC).timestamp()) * 1_000_000_000
     options = Options(year=year, zone=zone, today_ns=now, mapping=plan)
     with ExitStack() as stack:
+        stack.enter_context(_quick_turns())
         files = list(discover(paths, mapping, stack))
         ahead = Ahead(files, options)
         stack.callback(ahead.close)
@@ -86,6 +88,20 @@ def ingest(
     if strict:
         hold_to(result)
     return result
+
+
+@contextmanager
+def _quick_turns() -> Iterator[None]:
+    """Threads that unpack, hash and store ask for the interpreter after each block.
+
+    They would wait 5 ms for the one that runs Python, and with them all that it waits for.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def hold_to(result: IngestResult) -> None:

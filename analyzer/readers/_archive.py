@@ -12,7 +12,7 @@ import shlex
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -165,7 +165,7 @@ class MemberFile(InputFile):
             return Window(self._archive.tar(), self._place.offset, self._place.size)
         return self._archive.zip().open(self._place)
 
-    def blocks(self, size: int = 8 * 1024 * 1024, offset: int = 0) -> Iterator[bytes]:
+    def blocks(self, size: int = 8 * 1024 * 1024, offset: int = 0) -> Generator[bytes]:
         """Decompressed bytes, as of any file; damage of the archive is told over what it causes."""
         self._damage = None
         yield from super().blocks(size, offset)

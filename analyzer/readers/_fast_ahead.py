@@ -14,6 +14,8 @@ _WORKERS = 2
 """Polars lets go of the interpreter; what is left of Python takes turns."""
 _AHEAD = 3
 """Blocks in memory at a time, whatever the size of the file."""
+_GIVEN = 8
+"""The same of a generator, which goes on while hundreds of thousands of rows are stored."""
 
 
 def ahead(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
@@ -37,12 +39,12 @@ def ahead(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
                 one.cancel()
 
 
-def ahead_of(items: Generator[_T]) -> Iterator[_T]:
+def ahead_of(items: Generator[_T]) -> Generator[_T]:
     """What a generator gives, some items ahead; it runs and ends in a thread of its own."""
     waiting: deque[Future[_T | None]] = deque()
     with ThreadPoolExecutor(1, "read-ahead") as pool:
         try:
-            waiting.extend(pool.submit(next, items, None) for _ in range(_AHEAD))
+            waiting.extend(pool.submit(next, items, None) for _ in range(_GIVEN))
             while (item := waiting.popleft().result()) is not None:
                 waiting.append(pool.submit(next, items, None))
                 yield item

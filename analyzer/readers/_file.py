@@ -6,7 +6,7 @@ Members of archives are files of their own: :mod:`analyzer.readers._archive`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
@@ -140,12 +140,12 @@ class InputFile:
         """Fingerprint the bytes as they are read, where unpacking twice would cost much."""
         self._watched = True
 
-    def blocks(self, size: int = BLOCK_BYTES, offset: int = 0) -> Iterator[bytes]:
+    def blocks(self, size: int = BLOCK_BYTES, offset: int = 0) -> Generator[bytes]:
         """Decompressed bytes from ``offset`` on, in blocks of about ``size``."""
         blocks = self._unpacked(size, offset)
         return self._passing(blocks) if self._watched and not offset else blocks
 
-    def _passing(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    def _passing(self, blocks: Iterator[bytes]) -> Generator[bytes]:
         digest, total = hashlib.sha256(), 0
         for block in blocks:
             digest.update(block)
@@ -153,7 +153,7 @@ class InputFile:
             yield block
         self.passed = digest.hexdigest(), total
 
-    def _unpacked(self, size: int, offset: int) -> Iterator[bytes]:
+    def _unpacked(self, size: int, offset: int) -> Generator[bytes]:
         if self.packing == "plain":
             with self.open_raw() as stream:
                 stream.seek(offset)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from analyzer.readers._fast_ahead import ahead_of
 from analyzer.readers._file import BOM, InputFile
 
 ARRAY = re.compile(rb'"traceEvents"\s{0,64}:\s{0,64}\[')
@@ -27,7 +27,6 @@ LEARN_BYTES = 256 * 1024
 """Enough of a file to know its layout."""
 _BLOCK_BYTES = 1024 * 1024
 """What is unpacked, hashed and looked through while it is in the processor's cache."""
-_BLOCKS_AHEAD = 4
 _HOLD_BYTES = 1024 * 1024
 """What follows the events is shorter than this, so the end of the array is seen in one piece."""
 _MOST_BYTES = 64 * 1024 * 1024
@@ -67,7 +66,7 @@ class Text:
         """It ends as it should."""
         self.begin = b""
         """The first events."""
-        self._blocks = _ahead(file.blocks(_BLOCK_BYTES))
+        self._blocks = ahead_of(file.blocks(_BLOCK_BYTES))
         self._rest = bytearray()
         self._offset = 0
         self._head()
@@ -141,15 +140,6 @@ class Text:
         rest = rest.rstrip(b" \t\r\n,\0")
         if rest:
             yield Chunk(rest, border, self._offset, broken=not rest.endswith(b"}"))
-
-
-def _ahead(blocks: Iterator[bytes]) -> Generator[bytes, None, None]:
-    """Each block, while a thread unpacks the next ones."""
-    with ThreadPoolExecutor(1, "unpack") as pool:
-        coming = deque(pool.submit(next, blocks, b"") for _ in range(_BLOCKS_AHEAD))
-        while block := coming.popleft().result():
-            coming.append(pool.submit(next, blocks, b""))
-            yield block
 
 
 def _learned(text: bytes) -> Border | None:
