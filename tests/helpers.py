@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 
-from deep import one_in
-
 import analyzer
 from analyzer.contract.types import CannotSay, Clear, Filters, Finding, Findings
 from analyzer.engines.duckdb import Engine
@@ -41,11 +39,6 @@ def outcomes(engine: Engine, rules: Iterable[str]) -> Findings:
     told = [outcome_of(all_plays()[rule], engine, quantity) for rule in sorted(rules)]
     kinds = (Finding, Clear, CannotSay)
     return Findings(*(tuple(one for one in told if isinstance(one, kind)) for kind in kinds))
-
-
-def some_rules(case: str, *, besides: Iterable[str]) -> set[str]:
-    """These rules and a tenth of the others: another one for each case, always the same."""
-    return {*besides, *(rule for rule in all_plays() if one_in(10, f"{case} {rule}"))}
 
 
 def claimed(db: str, found=None) -> dict:

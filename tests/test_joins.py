@@ -160,6 +160,22 @@ def test_ids_that_engines_make_of_the_clients_join(joined, client, engine):
     assert rows == [(2, 900, 100, None)]
 
 
+def test_a_client_that_wrote_nothing_is_not_overruled_by_one_that_tells_lifetimes(tmp_path):
+    of_client = {
+        "input_tokens": 100, "cache_read_input_tokens": 5_000, "cache_creation_input_tokens": 0,
+    }  # fmt: skip
+    of_gateway = {
+        "input_tokens": 1, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 7,
+        "cache_creation": {"ephemeral_5m_input_tokens": 7, "ephemeral_1h_input_tokens": 0},
+    }  # fmt: skip
+    for vantage, usage in (("client", of_client), ("gateway", of_gateway)):
+        record = told(vantage, 0, 400) | {"usage": usage | {"output_tokens": 5}}
+        (tmp_path / f"{vantage}.jsonl").write_text(json.dumps(record) + "\n")
+    with engine_of(case_of(tmp_path, tmp_path / "case.duckdb")) as engine:
+        rows = engine.rows("SELECT vantages, input_tokens FROM resolve_request")
+    assert rows == [{"vantages": 2, "input_tokens": 5_100}]
+
+
 def test_one_source_is_believed_for_the_whole_prompt(tmp_path):
     """The client knows no lifetimes, and counts otherwise than the gateway that does."""
     of_client = {

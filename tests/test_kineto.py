@@ -103,6 +103,19 @@ def test_a_cut_trace_is_read_up_to_the_cut_and_says_so(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "pid", ["TP-99999999999999999999 5", "TP-" + "9" * 5000 + " 5", "a " + "9" * 5000]
+)
+def test_a_number_that_no_rank_has_costs_no_other_event(pid, tmp_path):
+    file = tmp_path / "a.json"
+    file.write_text(
+        document([*steps(5), {**steps(1)[2], "pid": pid}], distributedInfo={"rank": "9" * 5000})
+    )
+    rows, _, batches = read(file)
+    assert len(rows) == 11
+    assert not problems_of(batches)
+
+
+@pytest.mark.parametrize(
     ("name", "rank", "source"),
     [
         ("rank3.pt.trace.json", 3, "file name"), ("1754-TP-2.trace.json.gz", 2, "file name"),

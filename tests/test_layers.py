@@ -193,3 +193,12 @@ def test_the_command_line_starts_without_the_heavy_libraries():
     code = f"import sys, analyzer.cli; print([m for m in {HEAVY} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_each_name_of_the_api_is_listed_and_there():
+    code = (
+        "from analyzer import api; print(set(api.__all__) - set(dir(api)),"
+        " all(callable(getattr(api, name)) for name in api.__all__))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("set() True", "")

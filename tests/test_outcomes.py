@@ -10,6 +10,7 @@ from helpers import case_of, engine_of
 from shared import SHARED, needs_shared
 
 import analyzer
+from analyzer.questions.timeline import lanes
 from analyzer.simulate.writers import NS, request_record, rfc3339, write_lines
 
 T0 = 1_780_000_000 * NS
@@ -280,6 +281,10 @@ def test_the_bill_of_logged_calls_is_no_second_call(tmp_path):
     slowest = analyzer.latency(db, slowest=500).rows
     assert len(slowest) == world.operations + len(world.hidden)
     assert all(row["id"].startswith("job-") for row in slowest)
+    with engine_of(db) as engine:
+        sums = {one.name: sum(row["value"] for row in one.rows) for one in lanes(engine, 60 * NS)}
+    assert sums["Requests started"] == world.operations + len(world.hidden)
+    assert sums["Failed requests"] == len(world.hidden)
 
 
 def test_where_logs_tell_no_durations_the_bill_tells_them(tmp_path):

@@ -635,6 +635,17 @@ def test_a_wrong_price_file_is_a_problem_that_says_where(tmp_path, change, says)
     assert says in problems[0]
 
 
+def test_a_log_that_talks_about_price_files_is_none(tmp_path):
+    said = "models: input, " + json.dumps(GOOD, indent=1)
+    lines = [
+        {"model": "zeta", "started_at": "2026-07-01T00:00:00Z", "usage": chat(1000, 10)}
+        | {"id": str(number), "tags": {"said": said}}
+        for number in range(2)
+    ]
+    out = analyzer.ingest(str(tmp_path / "case.duckdb"), [str(records(tmp_path / "in", lines))])
+    assert [(one.outcome, one.reader) for one in out.files] == [("read", "request_records")]
+
+
 def test_a_price_file_in_another_unit_is_said_to_be_one(tmp_path):
     why, _, _ = ingested(tmp_path, json.dumps(GOOD | {"unit": "per_token"}))
     assert "a price file has to say 'unit': 'per_million_tokens'" in why

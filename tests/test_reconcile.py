@@ -17,7 +17,9 @@ from shared import SHARED, needs_shared
 
 import analyzer
 from analyzer import api
+from analyzer.analyses.cost import bill_source
 from analyzer.analyses.cost._bill_models import bill_of, key_of, sellers, vendor
+from analyzer.analyses.cost._bill_sources import once
 from analyzer.questions.reconcile import reconciled
 from analyzer.report.billed import matched
 from analyzer.simulate.writers import (
@@ -454,6 +456,46 @@ def test_parts_of_one_export_add_up(tmp_path):
     assert told["billed_tokens"] == told["tracked_tokens"]
     assert told["requests_billed"] == len(calls)
     assert _notes(db) == []
+
+
+def _line(path, kind, quantity, amount=None, begins=T0, item=None):
+    rest = dict.fromkeys(("model", "unit", "charge", "service_tier", "is_long", "list_amount"))
+    return rest | {
+        "told": "bill", "path": path, "reader": "focus_costs", "provider": "Acme",
+        "start_ns": begins, "end_ns": begins + DAY, "token_kind": kind, "unit": "tokens",
+        "item": item, "currency": "USD", "quantity": quantity, "amount": amount,
+    }  # fmt: skip
+
+
+def test_zeros_in_common_make_no_repeat():
+    lines = [
+        _line(path, kind, many)
+        for path, sizes in (("a", (7, 3, 0, 0, 0)), ("b", (90, 8, 0, 0, 0)))
+        for kind, many in zip((*bills.KINDS, "output_reasoning"), sizes, strict=True)
+    ]
+    assert sum(line["quantity"] for line in once(lines)) == 7 + 3 + 90 + 8
+
+
+def test_a_repeated_fee_counts_in_the_file_that_has_fees_alone():
+    fee = {"kind": None, "quantity": None, "amount": 5, "item": "support of gpt"}
+    lines = [
+        _line("usage", "output", 1000, 3), _line("usage", **fee), _line("fees", **fee),
+        _line("fees", **fee, begins=T0 + 40 * DAY),
+    ]  # fmt: skip
+    found = {path: (used, left, instead) for _, path, used, left, _, _, instead, _
+             in bill_source.rows(lines)}  # fmt: skip
+    assert found == {"fees": (2, 0, None), "usage": (1, 1, "fees")}
+
+
+def test_searches_are_no_calls(tmp_path):
+    calls = bills.calls("claude-teal-4")
+    told = bills.anthropic_usage(calls).replace(
+        '"web_search_requests": 0', '"web_search_requests": 7'
+    )
+    assert told != bills.anthropic_usage(calls)
+    sums, _, _ = sums_of(unreconciled.Case(tuple(calls), {"usage.json": told}).write, tmp_path)
+    assert sums["billed_tokens"] == sums["tracked_tokens"]
+    assert sums["requests_billed"] is None
 
 
 def test_hours_and_days_of_one_report_are_not_added(tmp_path):

@@ -62,3 +62,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - PEP 562
         return getattr(asked, name)
     msg = f"module 'analyzer.api' has no attribute {name!r}"
     raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

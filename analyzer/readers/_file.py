@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import zstandard
 
-# Intel's: it unpacks in a third of zlib's time, which is most of what reading a large log takes.
+# Intel's: it unpacks in a third of zlib's time.
 from isal import isal_zlib
 
 HEAD_BYTES = 64 * 1024

@@ -36,7 +36,7 @@ WHOLE = pa.int64()
 NOTHING = pa.scalar(None, WHOLE)
 _NAMES = pa.array(KINDS)
 _GRAPH = pa.scalar(KINDS.index("graph_launch"), pa.int32())
-_LABEL = re.compile(r"(.*\S)\s+(-?\d+)")
+_LABEL = re.compile(r"(.*\S)\s+(?:(-?\d{1,18})|-?\d+)")
 _BEYOND = Decimal("7.3e15")
 _LEAST_US, _MOST_US = pa.scalar(-7.3e15), pa.scalar(7.3e15)
 """Beyond any time a trace can have, and in nanoseconds within an int64."""
@@ -133,7 +133,7 @@ def _labels(pids: tuple[Any, ...]) -> tuple[Sequence[Any], pa.Array | None]:
     found = [_LABEL.fullmatch(pid) if isinstance(pid, str) else None for pid in pids]
     labels = pa.array([match and match[1] for match in found], pa.string())
     pairs = zip(found, pids, strict=True)
-    return [int(match[2]) if match else pid for match, pid in pairs], labels
+    return [match[2] and int(match[2]) if match else pid for match, pid in pairs], labels
 
 
 def _kinds(

@@ -55,7 +55,8 @@ def base_of(facts: dict[str, Any]) -> int | None:
 
 
 def _count(value: Any) -> int | None:  # noqa: ANN401 - foreign JSON
-    number = int_or_none(int(value) if isinstance(value, str) and value.isdigit() else value)
+    is_text = isinstance(value, str) and value.isdecimal() and len(value) < 10
+    number = int_or_none(int(value) if is_text else value)
     return number if number is not None and 0 <= number < 10**9 else None
 
 

@@ -26,6 +26,8 @@ from analyzer.readers._times import DURATIONS, TIMES
 NO_TIME = "an event without a time a trace can have"
 STRANGE = "its duration is none a trace can have, and was left out"
 _WORK = ("kernel", "memcpy", "memset")
+_DIVIDED = re.compile(r"([A-Za-z]{2})-?(\d{1,5})(?!\d)")
+"""What a label says of how the model is divided, such as TP-0."""
 _PIECE_EVENTS = 1_000
 """So many stay in the processor's cache until their columns are made."""
 
@@ -172,7 +174,7 @@ class Rows:
         """A merged trace's rank, or the tensor-parallel one where the label tells no other."""
         if (told := re.search(r"\brank (\d{1,5})$", label)) is not None:
             return int(told[1])
-        numbers = {name.lower(): int(n) for name, n in re.findall(r"([A-Za-z]{2})-?(\d+)", label)}
+        numbers = {name.lower(): int(n) for name, n in _DIVIDED.findall(label)}
         alone = "tp" in numbers and not any(numbers.get(one) for one in ("dp", "pp", "ep"))
         return numbers["tp"] if alone else place
 

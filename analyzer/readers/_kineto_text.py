@@ -102,7 +102,7 @@ class Text:
         self._offset += end
 
     def chunks(self) -> Iterator[Chunk]:
-        """All events, a few megabytes at a time."""
+        """All events, about a megabyte at a time."""
         if not self.found:
             return
         border, rest = _learned(self.begin), bytes(self._rest)

@@ -10,7 +10,7 @@ from typing import Any
 from analyzer.contract._native_prices import ModelPrice, Prices, Terms, TierPrice
 from analyzer.contract.types import Batch, Problem
 from analyzer.readers._document import parse, read_all, small_document
-from analyzer.readers._file import Head, InputFile
+from analyzer.readers._file import BOM, Head, InputFile
 from analyzer.readers._jsonl import Bad, Sink, converted, usd
 from analyzer.readers._price_keys import unknown
 from analyzer.readers._reader import Claim, Options, Reader
@@ -23,6 +23,11 @@ _KINDS = (
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIERS = ("batch", "flex", "priority", "fast")
 _UNIT, _LONGEST = "per_million_tokens", 40
+# A key of its own: in logs of talk about prices it stands inside of text, where quotes are escaped.
+_SAYS_UNIT = re.compile(
+    rb'\A\s*\{.*"unit"\s*:\s*"per_million_tokens"|^[ \t]*unit\s*=\s*["\']per_million_tokens',
+    re.DOTALL | re.MULTILINE,
+)
 
 
 def probe(head: Head) -> Claim:
@@ -30,8 +35,8 @@ def probe(head: Head) -> Claim:
     value = small_document(head)
     if value is None:
         # Broken, and still nothing else: reading it says where it breaks.
-        is_one = all(word in head.data for word in (_UNIT.encode(), b"models", b"input"))
-        return Claim(1 if is_one and head.whole else 0, "it is no small JSON or TOML object")
+        is_one = head.whole and _SAYS_UNIT.search(head.data.removeprefix(BOM))
+        return Claim(1 if is_one else 0, "it is no small JSON or TOML object")
     models = value.get("models")
     told = isinstance(models, dict) or isinstance(value.get("providers"), dict)
     if value.get("unit") == _UNIT and told:

@@ -55,7 +55,7 @@ def _blind(values: tuple[CannotSay, ...]) -> list[Block]:
         *out,
         Words(words.NOT_CLEAR),
         Words(", ".join(item.rule for item in values)),
-        Words("What would let most of them look:"),
+        Words("What they lack most often:"),
         Items(tuple(f"{name} ({plural(len(on), 'check')}): {how}" for name, how, on in most)),
         Words("What each of them lacks, and how to record it: analyze status"),
     ]
@@ -83,14 +83,15 @@ def cannot_say(values: tuple[CannotSay, ...]) -> list[Block]:
 def family(value: Table) -> list[Block]:
     """The rules of a family; a narrow terminal keeps what each claims, not the counts."""
     wide = grid_of(value.rows)
-    rows = tuple(
-        (row["rule"], f"{row['outcome']}, {row['severity']}" if row["severity"] else row["outcome"])
-        for row in value.rows
-    )
     narrow = Grid(
         header=("rule", "outcome", "title"),
         rows=tuple(
-            (*pair, safe_text(row["title"])) for pair, row in zip(rows, value.rows, strict=True)
+            (
+                row["rule"],
+                ", ".join(filter(None, (row["outcome"], row["severity"]))),
+                safe_text(row["title"]),
+            )
+            for row in value.rows
         ),
         right=(False, False, False),
         keep=(True, True, False),

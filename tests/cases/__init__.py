@@ -27,3 +27,8 @@ def every() -> Iterator[tuple[str, Callable[[Path], None], dict[str, Any]]]:
 def rules_of(expect: dict[str, Any]) -> set[str]:
     """What a verdict on it must claim."""
     return {one["rule"] for one in (expect, *expect.get("also", ())) if "rule" in one}
+
+
+def judged(expect: dict[str, Any]) -> set[str]:
+    """What a verdict on it must claim, and what it must not."""
+    return rules_of(expect) | set(expect["must_not"])

@@ -245,7 +245,7 @@ def _bill(who: str, told: list[Line]) -> Bill | None:
     used = {id(line) for line in (*tokens, *money)}
     left = {id(line): line for line in (*counted, *priced) if id(line) not in used}
     kept = {id(line) for line in lines}
-    unused = [line for line in told if id(line) not in kept]
+    unused = [one for one in told if id(one) not in kept and _beside(who, one) != _OTHER]
     return Bill(who, tokens, money, beside, taken(calls), [*unused, *left.values()])
 
 
@@ -256,8 +256,10 @@ def _beside(who: str, line: Line) -> str | None:
         return "tax"
     if _CREDITS.search(charge) or (_CREDITS.search(item) and not line["token_kind"]):
         return "credit"
-    if line["token_kind"] or line["amount"] is None:
-        return None if line["token_kind"] or line["unit"] == "requests" else _OTHER
+    if line["token_kind"]:
+        return None
+    if line["amount"] is None:  # searches are counted in requests too
+        return None if line["unit"] == "requests" and not _FEE.search(item) else _OTHER
     if who in _CLOUDS or "focus" in (line["reader"] or ""):
         return "fee" if _OF_MODELS.search(item) else _OTHER
     return "fee" if _FEE.search(item) and who != "cursor" else None

@@ -21,15 +21,16 @@ def once(lines: Iterable[Line]) -> list[Line]:
     """Without what a file repeats of another of its format: an export that was fetched again.
 
     Files of one format are parts of one export, and may share periods; a repeat has the same
-    figures at most of the places that both tell. There the file that reaches further counts, for
-    it is the newer one.
+    figures at most of the places that both tell, zeros aside: any two agree on those. There the
+    file that reaches further counts, for it is the newer one.
     """
     files = by_path(lines)
     seen: dict[tuple[Any, ...], Line] = {}
     kept: list[Line] = []
     for path in sorted(files, key=lambda path: (-span(files[path])[1], path)):
         own = files[path]
-        same = [(line, seen[place]) for line in own if (place := _place(line)) in seen]
+        both = [(line, seen[place]) for line in own if (place := _place(line)) in seen]
+        same = [(a, b) for a, b in both if any(a[name] or b[name] for name in _FIGURES)]
         equal = sum(all(a[name] == b[name] for name in _FIGURES) for a, b in same)
         is_repeat = 2 * equal > len(same)
         kept += [line for line in own if not (is_repeat and _place(line) in seen)]

@@ -16,10 +16,12 @@ def rows(told: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
 
 
 def _of(bill: Bill) -> Iterator[tuple[Any, ...]]:
-    used = by_path({id(line): line for line in (*bill.token_lines, *bill.money_lines)}.values())
+    beside = [line for _, line in bill.beside]
+    counted = (*bill.token_lines, *bill.money_lines, *beside, *bill.requests)
+    used = by_path({id(line): line for line in counted}.values())
     spans = {path: span(lines) for path, lines in used.items()}
     unused, calls = by_path(bill.unused), by_path(bill.requests)
-    for path in sorted({*used, *unused, *calls}):
+    for path in sorted({*used, *unused}):
         left = unused.get(path, [])
         first, last = span(left) if left else (None, None)
         yield (

@@ -1,6 +1,6 @@
 -- What each file of a bill is used for: of exports of one vendor over the same time the fullest counts,
 -- and of what a file repeats of another, once.
--- grain:   one row a vendor and file with lines for tokens, money or calls of models
+-- grain:   one row a vendor and file with lines for the use of models, fees, credits or tax
 -- needs:   cost_bill_line
 -- python:  bill_source -- the same choice as in cost_reconciled
 -- returns: bill VARCHAR               -- who bills

@@ -51,10 +51,11 @@ WITH told AS (
     t.vantage_rank * 1000000000000000 + CASE WHEN r.is_sidechain THEN 100000000000000 ELSE 0 END
       + t.source_id AS outer_order,
     -- The buckets of one prompt come from one source: the one that tells most of them, and for how
-    -- long its cache keeps what was written.
+    -- long its cache keeps what was written, or that nothing was.
     CASE WHEN r.input_fresh_tokens IS NULL THEN 100 ELSE 0 END
       + CASE WHEN r.cache_read_tokens IS NULL THEN 10 ELSE 0 END
-      + CASE WHEN r.cache_write_short_tokens > 0 OR r.cache_write_long_tokens > 0 THEN 0 ELSE 5 END
+      + CASE WHEN r.cache_write_short_tokens > 0 OR r.cache_write_long_tokens > 0
+        OR r.cache_write_unknown_tokens = 0 THEN 0 ELSE 5 END
       + t.vantage_rank AS input_order,
     CASE WHEN t.output_tokens IS NULL THEN 100 WHEN t.unfinished THEN 50 ELSE 0 END
       + CASE WHEN r.output_reasoning_tokens IS NULL THEN 10 ELSE 0 END + t.vantage_rank
