@@ -18,28 +18,34 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from analyzer.api import (
         compare,
+        cost,
         explain,
         findings,
         formats,
+        gpu,
         ingest,
         latency,
         show,
         sql,
         status,
+        turns,
         verify,
         write_report,
     )
 
 __all__ = [
     "compare",
+    "cost",
     "explain",
     "findings",
     "formats",
+    "gpu",
     "ingest",
     "latency",
     "show",
     "sql",
     "status",
+    "turns",
     "verify",
     "write_report",
 ]

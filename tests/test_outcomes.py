@@ -281,6 +281,9 @@ def test_the_bill_of_logged_calls_is_no_second_call(tmp_path):
     slowest = analyzer.latency(db, slowest=500).rows
     assert len(slowest) == world.operations + len(world.hidden)
     assert all(row["id"].startswith("job-") for row in slowest)
+    report = analyzer.api.report(db)
+    assert report.requests == len(slowest)
+    assert [one.id.startswith("job-") for one in report.waterfalls] == [True] * 5
     with engine_of(db) as engine:
         sums = {one.name: sum(row["value"] for row in one.rows) for one in lanes(engine, 60 * NS)}
     assert sums["Requests started"] == world.operations + len(world.hidden)

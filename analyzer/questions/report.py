@@ -20,6 +20,10 @@ from analyzer.questions.turns_drawn import conversations
 
 _SLOWEST = 10
 _WATERFALLS = 5
+_REQUESTS = """SELECT
+  coalesce(nullif(count(*) FILTER (WHERE coalesce(b.is_logged, TRUE)), 0), count(*))
+FROM resolve_request AS r LEFT JOIN resolve_on_bill AS b ON r.request_key = b.request_key"""
+"""A provider's record that bills a logged call is no second one."""
 
 
 def build(
@@ -45,15 +49,15 @@ def build(
     binned = tuple(timeline.segments(engine, bin_ns)) if window else ()
     title_of = "Mean time per request by segment"
     worst = engine.rows(
-        "SELECT s.request_key FROM latency_segment AS s WHERE s.e2e_ns IS NOT NULL "
-        f"ORDER BY s.e2e_ns DESC, s.request_key LIMIT {_WATERFALLS}"
+        "SELECT request_key FROM latency_metric WHERE metric = 'e2e' AND value_ns IS NOT NULL "
+        f"ORDER BY value_ns DESC, request_key LIMIT {_WATERFALLS}"
     )
     bounded = engine.value("SELECT count(*) FROM hardware_decode WHERE strict_ns IS NOT NULL")
     return Report(
         title=title or ("Incident report" if window_given or incident else "Report"),
         verdict=findings.verdict,
         window=window,
-        requests=int(engine.value("SELECT count(*) FROM resolve_request") or 0),
+        requests=int(engine.value(_REQUESTS) or 0),
         findings=findings,
         segments=by_metric(engine, ()),
         timeline=Series(title_of, "start_ns", "mean_ns", "ns", "segment", binned),
