@@ -91,7 +91,7 @@ kinds = pa.array(["kernel", "gpu_memcpy", "gpu_memset"])
 work = table.filter(pa.compute.is_in(table["cat"], kinds))
 print(work.group_by("name").aggregate([("dur", "sum"), ("dur", "count")]).num_rows)
 """
-_OURS = """
+OURS = """
 import os, sys, analyzer, duckdb
 db = sys.argv[2] + str(os.getpid())
 analyzer.ingest(db, [sys.argv[1]])
@@ -228,7 +228,7 @@ def write(path: Path, megabytes: float, events: list[dict[str, Any]]) -> int:
 def compare(title: str, path: Path, size: int, hta: str | None) -> None:
     """One trace: ours, the bare loader, and HolisticTraceAnalysis."""
     code = (sys.executable, "-c")
-    ours = best(cost, *code, _OURS, str(path), str(path.with_suffix(".duckdb")))
+    ours = best(cost, *code, OURS, str(path), str(path.with_suffix(".duckdb")))
     bare = best(cost, *code, _BARE, str(path))
     print(f"{title}, {size / 1e6:,.0f} MB of JSON, {path.stat().st_size / 1e6:,.0f} MB packed")
     rows: list[tuple[str, Cost]] = [("ours, into a case", ours), ("bare loader", bare)]

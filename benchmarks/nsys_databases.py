@@ -17,18 +17,9 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
+from gpu_traces import OURS
 from run import best, cost
 
-OURS = """
-import os, sys, analyzer, duckdb
-db = sys.argv[2] + str(os.getpid())
-analyzer.ingest(db, [sys.argv[1]])
-with duckdb.connect(db, read_only=True) as case:
-    rows = case.execute("SELECT name, sum(dur_ns), count(*) FROM gpu_event WHERE kind IN "
-                        "('kernel', 'memcpy', 'memset') GROUP BY name").fetchall()
-print(len(rows))
-os.unlink(db)
-"""
 BARE = """
 import sys
 import adbc_driver_sqlite.dbapi as adbc

@@ -452,7 +452,7 @@ def test_windows_of_unequal_length(tmp_path):
 def test_an_empty_window_is_said(tmp_path):
     with engine_of(_case(tmp_path, [_record(k, 60 * k) for k in range(5)])) as engine:
         table = bridge(engine, *WINDOWS)
-    assert "The window holds no priced request." in table.notes
+    assert table.notes == ("The window holds no priced request: there is nothing to compare with.",)
     assert sum(row["cost_usd"] for row in table.rows) < 0
 
 

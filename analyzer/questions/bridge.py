@@ -39,20 +39,20 @@ def between(engine: Engine, baseline: Window, window: Window, *, per: str | None
 
 def _notes(found: Told, per: str | None) -> Iterator[str]:
     before, after = found.windows
-    if before.requests or after.requests:
+    if before.requests and after.requests:
         yield found.sentence
         yield from _lengths(found, per)
+    elif before.requests or after.requests:
+        which = "baseline" if after.requests else "window"
+        yield f"The {which} holds no priced request: there is nothing to compare with."
     else:
         yield "Neither window holds a priced request: what changed cannot be said."
     yield from _left_out(before, after)
 
 
 def _lengths(found: Told, per: str | None) -> Iterator[str]:
-    """That one of them is empty, or longer than the other."""
+    """That one of them is longer than the other."""
     before, after = found.windows
-    if not before.requests or not after.requests:
-        which = "baseline" if not before.requests else "window"
-        yield f"The {which} holds no priced request."
     days = [one.days for one in found.windows]
     if per == "day":
         yield "Dollars and calls are those of a day."

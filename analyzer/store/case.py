@@ -341,9 +341,9 @@ def open_case(path: str | Path, *, write: bool = False) -> Case:
     path = Path(path)
     if not write and not path.exists():
         beside = sorted(other.name for other in path.parent.glob("*.duckdb"))[:_BESIDE]
-        lie = f"; --db names another: {', '.join(beside)}" if beside else ""
+        others = f"; --db names another: {', '.join(beside)}" if beside else ""
         made = f"analyze --db {path} ingest PATH... makes one"
-        raise AnalyzerError(f"no case at {path}", f"{made}{lie}")
+        raise AnalyzerError(f"no case at {path}", f"{made}{others}")
     check_place(path, write=write)
     fresh = not path.exists()
     try:
